@@ -1,0 +1,5 @@
+//! The host half of device-heap: sequences of algorithms with declared
+//! buffers, the static arena planned from their lifetimes, and the runtime.
+
+pub mod plan;
+pub mod sequence;

@@ -1,0 +1,1 @@
+//! Static planning: offsets from lifetimes.

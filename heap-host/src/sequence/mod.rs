@@ -1,0 +1,1 @@
+//! Sequences of algorithms with declared buffers.

@@ -1,0 +1,2 @@
+//! The device heap.
+#![no_std]

@@ -1,0 +1,2 @@
+//! The program `dheap`.
+fn main() {}
