@@ -92,7 +92,7 @@ pub(crate) fn slab_shape(size: u64, page: u64, pool_pages: u64) -> SlabShape {
 #[must_use]
 #[inline]
 pub(crate) const fn reciprocal(size: u64) -> u64 {
-    (1 << RECIPROCAL_SHIFT) / size + ((1 << RECIPROCAL_SHIFT) % size != 0) as u64
+    (1 << RECIPROCAL_SHIFT) / size + !(1u64 << RECIPROCAL_SHIFT).is_multiple_of(size) as u64
 }
 
 /// `offset / size` for an offset inside a slab, given `size`'s reciprocal.
