@@ -4,3 +4,8 @@
 
 pub mod lockstep;
 pub mod memory;
+mod pattern;
+pub mod program;
+pub mod runners;
+pub mod session;
+pub mod shadow;
