@@ -7,15 +7,18 @@ use heap_kernels::testing::runners::{run_alone, run_lockstep, run_threads};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-fn program(bytes: usize, lanes: core::ops::Range<u32>) -> impl Strategy<Value = Program> {
-    (vec(any::<u8>(), 0..bytes), lanes).prop_map(|(bytes, lanes)| Program::decode(&bytes, lanes))
+type Record = [u8; Program::RECORD];
+
+fn program(ops: usize, lanes: core::ops::Range<u32>) -> impl Strategy<Value = Program> {
+    let records = vec(any::<Record>(), 1..=ops + 1);
+    (records, lanes).prop_map(|(records, lanes)| Program::decode(&records.concat(), lanes))
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn one_lane_after_the_other(program in program(6000, 1..5)) {
+    fn one_lane_after_the_other(program in program(600, 1..5)) {
         run_alone(&program);
     }
 }
@@ -24,17 +27,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn threads(program in program(20_000, 2..5)) {
+    fn threads(program in program(2000, 2..5)) {
         run_threads(&program);
     }
 
     #[test]
-    fn simulated_warps(program in program(8000, 1..80), seed: u64) {
+    fn simulated_warps(program in program(800, 1..80), seed: u64) {
         run_lockstep(&program, &Schedule::any(seed));
     }
 
     #[test]
-    fn a_converged_warp(program in program(8000, 32..33), seed: u64) {
+    fn a_converged_warp(program in program(800, 32..33), seed: u64) {
         run_lockstep(&program, &Schedule::simt(seed));
     }
 }

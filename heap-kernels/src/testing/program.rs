@@ -93,28 +93,30 @@ pub struct Program {
 }
 
 impl Program {
+    /// Bytes that stand for the pool, or for one operation; removing so many
+    /// removes one operation and leaves the others alone.
+    pub const RECORD: usize = 12;
+
     /// The program for `lanes` lanes that `bytes` stand for; every sequence of
-    /// bytes stands for one, whose length grows with theirs.
+    /// bytes stands for one.
     #[must_use]
     pub fn decode(bytes: &[u8], lanes: u32) -> Self {
-        let mut source = Unstructured::new(bytes);
-        let mut program = Self::header(&mut source).unwrap_or(Self {
+        let (head, rest) = bytes.split_at(bytes.len().min(Self::RECORD));
+        let mut program = Self::header(&mut Unstructured::new(head)).unwrap_or(Self {
             pool_bytes: 1 << 20,
             config: Config::default(),
             phases: Vec::new(),
         });
         let idle = vec![Vec::new(); lanes.max(1) as usize];
         let mut open = idle.clone();
-        while !source.is_empty() {
-            let Ok(step) = Step::decode(&mut source, &program) else {
-                break;
-            };
-            match step {
-                Step::Op(lane, op) => open[usize::from(lane) % idle.len()].push(op),
-                Step::End(end) => {
+        for record in rest.chunks(Self::RECORD) {
+            match Step::decode(&mut Unstructured::new(record), &program) {
+                Ok(Step::Op(lane, op)) => open[usize::from(lane) % idle.len()].push(op),
+                Ok(Step::End(end)) => {
                     let lanes = core::mem::replace(&mut open, idle.clone());
                     program.phases.push(Phase { lanes, end });
                 }
+                Err(_) => {}
             }
         }
         program.phases.push(Phase {
@@ -251,7 +253,8 @@ mod tests {
             let program = Program::decode(&bytes, lanes);
             prop_assert!(crate::Geometry::new(program.pool_bytes, &program.config).is_ok());
             prop_assert!(program.phases.iter().all(|phase| phase.lanes.len() == lanes as usize));
-            prop_assert!(program.len() * 12 + 400 > bytes.len() / 2);
+            let steps = program.len() + program.phases.len() - 1;
+            prop_assert_eq!(steps, bytes.len().saturating_sub(12).div_ceil(12));
         }
     }
 
