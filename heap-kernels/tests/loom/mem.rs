@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::panic::Location;
-use std::sync::Arc;
+use std::rc::Rc;
 use std::sync::atomic::AtomicU64 as PlainAtomic;
 
 use heap_kernels::mem::{Mem, Order, Scope};
@@ -85,14 +85,9 @@ struct Words {
     relaxed: bool,
 }
 
-/// The memory of one execution of a model.
+/// The memory of one execution of a model; loom runs all its threads on one.
 #[derive(Clone)]
-pub(crate) struct LoomMem(Arc<Words>);
-
-// SAFETY: loom runs all threads of a model on one; the cells are what it watches.
-unsafe impl Send for LoomMem {}
-// SAFETY: as above.
-unsafe impl Sync for LoomMem {}
+pub(crate) struct LoomMem(Rc<Words>);
 
 impl LoomMem {
     pub(crate) fn new(start: &Start, relaxed: bool) -> Self {
@@ -107,7 +102,7 @@ impl LoomMem {
                 WordUse::State => Word::State(AtomicU64::new(value)),
             }
         };
-        Self(Arc::new(Words {
+        Self(Rc::new(Words {
             words: (0..geometry.metadata_bytes() / 8)
                 .map(|i| word(i * 8))
                 .collect(),
