@@ -96,7 +96,12 @@ impl<M: Mem> Pool<M> {
     /// Looks in each place once, the likely ones first. `Contended` where any
     /// of them had something that others took.
     fn look_everywhere(&self, request: &SmallRequest) -> ControlFlow<Room, NoRun> {
-        let SmallRequest { class, lanes, shard, .. } = *request;
+        let SmallRequest {
+            class,
+            lanes,
+            shard,
+            ..
+        } = *request;
         let aside = self.geo.shards;
         let mut search = Search { contended: false };
         for near in [shard, aside] {
@@ -117,14 +122,23 @@ impl<M: Mem> Pool<M> {
             }
         }
         search.look(self.own_run(request))?;
-        ControlFlow::Continue(if search.contended { NoRun::Contended } else { NoRun::Nothing })
+        ControlFlow::Continue(if search.contended {
+            NoRun::Contended
+        } else {
+            NoRun::Nothing
+        })
     }
 
     /// A run for one block that no slab has room for.
     fn own_run(&self, request: &SmallRequest) -> Result<Room, NoRun> {
         let pages = class_size(request.class).div_ceil(self.geo.page_size());
         let align = request.align;
-        let wanted = RunRequest { pages, align, place: Place::Low, spread: request.shard };
+        let wanted = RunRequest {
+            pages,
+            align,
+            place: Place::Low,
+            spread: request.shard,
+        };
         let page = self.take_run(&wanted)?;
         self.begin_run(page, pages);
         Ok(Room::Run(page))
