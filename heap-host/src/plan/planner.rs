@@ -14,7 +14,7 @@ use super::problem::{Component, components};
 use super::verify::{self, Violation};
 
 /// The effort of a plan without a limit: some tens of milliseconds.
-const DEFAULT_NODES: u64 = 40_000;
+const DEFAULT_NODES: u64 = 12_000;
 
 /// How to plan.
 #[derive(Clone, Debug, Default)]

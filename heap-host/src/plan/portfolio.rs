@@ -35,7 +35,8 @@ enum Order {
     Contention,
 }
 
-/// All that is tried; among equal peaks the first one wins.
+/// All that is tried; among equal peaks the first one wins. Those in front
+/// are the cheapest and the best on large instances.
 const STRATEGIES: [(Order, Fit); 14] = [
     (Order::Size, Fit::First),
     (Order::Area, Fit::First),
@@ -52,6 +53,13 @@ const STRATEGIES: [(Order, Fit); 14] = [
     (Order::Start, Fit::First),
     (Order::End, Fit::First),
 ];
+
+/// With more items than [`MANY`] only this many strategies run without a
+/// deadline: the others cost ten times as much and hardly ever win there.
+const CHEAP: usize = 4;
+
+/// See [`CHEAP`].
+const MANY: usize = 4096;
 
 /// Components up to this size are not worth a thread.
 const SEQUENTIAL: usize = 64;
@@ -73,7 +81,8 @@ pub(super) fn best_fit_of_all(
         best: AtomicU64::new(u64::MAX),
         winner: AtomicUsize::new(usize::MAX),
     };
-    let indices = 0..STRATEGIES.len();
+    let few = component.items.len() > MANY && deadline.is_none();
+    let indices = 0..if few { CHEAP } else { STRATEGIES.len() };
     let placements: Vec<_> = if component.items.len() <= SEQUENTIAL {
         indices.map(|index| race.run(index)).collect()
     } else {

@@ -62,7 +62,11 @@ fn each_fault_names_its_line_and_buffer() {
         ("\n \n", &["in.csv:1: ", "header is missing"]),
         (
             "a,0,1,2\n",
-            &["in.csv:1: ", "unknown column 'a'", "known are id"],
+            &["in.csv:1: ", "header is missing", "name the columns"],
+        ),
+        (
+            "id,lower,upper,size,colour\n",
+            &["in.csv:1: ", "column 'colour'", "known are id"],
         ),
         (
             "\n\nid,lower,upper\n",

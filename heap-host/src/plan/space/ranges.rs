@@ -75,23 +75,13 @@ impl Cursor<'_> {
 
     /// The first range that shares an address with `start..end`.
     pub(super) fn blocker(&mut self, start: u64, end: u64) -> Option<Range> {
-        self.skip_to(start);
-        self.rest.first().copied().filter(|range| range.start < end)
+        self.after(start).filter(|range| range.start < end)
     }
 
-    /// The range that holds `address`.
-    pub(super) fn covering(&mut self, address: u64) -> Option<Range> {
+    /// The first range that ends after `address`.
+    pub(super) fn after(&mut self, address: u64) -> Option<Range> {
         self.skip_to(address);
-        self.rest
-            .first()
-            .copied()
-            .filter(|range| range.start <= address)
-    }
-
-    /// Where the first range at `address` or later starts.
-    pub(super) fn next_start(&mut self, address: u64) -> Option<u64> {
-        self.skip_to(address);
-        self.rest.first().map(|range| range.start)
+        self.rest.first().copied()
     }
 }
 
@@ -126,12 +116,10 @@ mod tests {
             );
             let mut cursor = set.cursor();
             for address in 0..70 {
-                let covered = cursor.covering(address).is_some();
-                assert_eq!(covered, model.contains(&address));
-                assert_eq!(
-                    cursor.next_start(address).is_some(),
-                    model.range(address..).next().is_some()
-                );
+                let taken = cursor.blocker(address, address + 1).is_some();
+                assert_eq!(taken, model.contains(&address));
+                let next = cursor.after(address).map(|range| range.start.max(address));
+                assert_eq!(next, model.range(address..).next().copied());
             }
         }
     }
@@ -149,6 +137,6 @@ mod tests {
                 end: 3006
             })
         );
-        assert_eq!(cursor.covering(9999), None);
+        assert_eq!(cursor.after(9999), None);
     }
 }

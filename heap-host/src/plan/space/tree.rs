@@ -8,6 +8,10 @@
 //! those: O(log s) sets. Touching ranges merge, so a well packed plan keeps
 //! its sets short however many items are alive together.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+
 use super::super::problem::Item;
 use super::ranges::{Cursor, Ranges};
 use super::{BestGap, Fit, Space};
@@ -81,42 +85,34 @@ impl TreeSpace {
         offset.checked_add(item.size).map(|_| offset)
     }
 
+    /// Merges the sets by their starts.
     fn best_fit(&self, item: &Item) -> Option<u64> {
         let mut sets = self.taken(item);
         let mut gaps = BestGap::new(item);
-        let mut start = 0u64;
-        loop {
-            start = free_from(&mut sets, start);
-            let Some(end) = sets
-                .iter_mut()
-                .filter_map(|set| set.next_start(start))
-                .min()
-            else {
-                return gaps.finish(start);
-            };
-            gaps.offer(start, end);
-            if gaps.is_perfect() {
-                return gaps.finish(start);
+        // Everything below `top` is taken or has been offered.
+        let mut top = 0u64;
+        let first = |(set, cursor): (usize, &mut Cursor<'_>)| {
+            cursor
+                .after(0)
+                .map(|range| Reverse((range.start, range.end, set)))
+        };
+        let mut heap: BinaryHeap<_> = sets.iter_mut().enumerate().filter_map(first).collect();
+        while let Some(mut head) = heap.peek_mut() {
+            let Reverse((start, end, set)) = *head;
+            if start > top {
+                gaps.offer(top, start);
+                if gaps.is_perfect() {
+                    break;
+                }
             }
-            start = end;
-        }
-    }
-}
-
-/// The lowest free address at `address` or later.
-fn free_from(sets: &mut [Cursor<'_>], mut address: u64) -> u64 {
-    let (mut turn, mut content) = (0, 0);
-    while content < sets.len() {
-        match sets[turn].covering(address) {
-            Some(range) => {
-                address = range.end;
-                content = 0;
+            top = top.max(end);
+            match sets[set].after(top) {
+                Some(range) => *head = Reverse((range.start, range.end, set)),
+                None => drop(PeekMut::pop(head)),
             }
-            None => content += 1,
         }
-        turn = (turn + 1) % sets.len();
+        gaps.finish(top)
     }
-    address
 }
 
 /// Visits the canonical nodes of `item` and the nodes above them, each once.
