@@ -79,17 +79,28 @@ impl From<u64> for Ratio {
 
 /// Why a text is no [`Ratio`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it must be {}", self.expected())]
 #[non_exhaustive]
 pub enum RatioError {
     /// Not a non-negative decimal number.
-    #[error("it must be a non-negative decimal number such as 0.34")]
     NotDecimal,
     /// More than 64 bits of digits.
-    #[error("its digits without the point must be at most 18446744073709551615")]
     TooLarge,
     /// More than 19 digits after the point.
-    #[error("it must have at most 19 digits after the point")]
     TooFine,
+}
+
+impl RatioError {
+    /// What it must be instead.
+    pub const fn expected(self) -> &'static str {
+        match self {
+            Self::NotDecimal => "a non-negative decimal such as 0.34",
+            Self::TooLarge => {
+                "a decimal whose digits without the point are at most 18446744073709551615"
+            }
+            Self::TooFine => "a decimal with at most 19 digits after the point",
+        }
+    }
 }
 
 impl FromStr for Ratio {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::count::CountOverflow;
 use super::model::{
-    Algorithm, AlgorithmId, Buffer, BufferId, EVENTS, Parameter, ParameterId, Total, TotalId,
+    Algorithm, AlgorithmId, Buffer, BufferId, Parameter, ParameterId, Total, TotalId,
 };
 
 /// Ordered algorithms with declared buffers.
@@ -113,7 +113,7 @@ impl Sequence {
         self.names.buffers.get(name).copied()
     }
 
-    /// The parameter by which a batch is halved, named [`EVENTS`].
+    /// The parameter by which a batch is halved, named [`EVENTS`](super::EVENTS).
     pub fn events(&self) -> ParameterId {
         self.events
     }
@@ -141,12 +141,5 @@ impl Sequence {
             .iter()
             .map(|total| total.expected(events))
             .collect()
-    }
-}
-
-impl Names {
-    /// The parameter that sizes batches, if there is one.
-    pub(super) fn events(&self) -> Option<ParameterId> {
-        self.parameters.get(EVENTS).copied()
     }
 }
