@@ -46,3 +46,8 @@ pub use model::{
 pub use ratio::{Ratio, RatioError};
 pub use spec::{BufferSpec, Coefficient, CoefficientError};
 pub use whole::Sequence;
+
+/// The program in the format's documentation compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../sequences/README.md")]
+struct FormatReference;
