@@ -1,0 +1,145 @@
+//! From a block's offset to what the heap knows of it.
+
+use super::{FreeError, Heap};
+use crate::layout::classes::class_size;
+use crate::layout::words::{PageUse, PageWord};
+use crate::mem::{Mem, Order};
+
+/// A slot, live or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slot {
+    /// First page of its slab.
+    pub(super) page: u64,
+    /// The page word that was seen there, or follows from what was seen.
+    pub(super) first_word: PageWord,
+    pub(super) class: u32,
+    pub(super) descriptor: u32,
+    /// Offset of its word of slot bits.
+    pub(super) word_at: u64,
+    /// Its bit.
+    pub(super) bit: u64,
+}
+
+/// What begins at an offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Located {
+    Slot(Slot),
+    Run { page: u64, pages: u64 },
+}
+
+impl<M: Mem> Heap<M> {
+    /// What begins at `offset`. A slot may not be live.
+    pub(super) fn locate(&self, offset: u64) -> Result<Located, FreeError> {
+        let geo = &self.pool.geo;
+        let Some(inside) = offset
+            .checked_sub(geo.data)
+            .filter(|&at| at < geo.page_bytes())
+        else {
+            return Err(FreeError::OutsidePool);
+        };
+        let page = inside >> geo.page_shift;
+        // Relaxed: whoever may free the block got its pointer from the lane
+        // that wrote the word, or from one that saw it.
+        match self.pool.page_word(page, Order::Relaxed).decode() {
+            PageUse::Nothing => Err(self.no_block(offset, page)),
+            PageUse::Run { pages } if offset == geo.page_start(page) => {
+                Ok(Located::Run { page, pages })
+            }
+            PageUse::Run { .. } => Err(FreeError::InsideBlock),
+            PageUse::Slab {
+                class,
+                index,
+                descriptor,
+            } => {
+                let first = page.saturating_sub(u64::from(index));
+                self.slot(offset, first, class, descriptor)
+                    .map(Located::Slot)
+            }
+        }
+    }
+
+    fn slot(&self, offset: u64, page: u64, class: u32, descriptor: u32) -> Result<Slot, FreeError> {
+        let pool = &self.pool;
+        let inside = offset - pool.geo.page_start(page);
+        let slot = pool.slot_of(class, inside);
+        if slot >= pool.slots(class) as u64 {
+            // The tail of a slab, which is no part of any block.
+            return Err(FreeError::NeverAllocated);
+        }
+        if slot * class_size(class) != inside {
+            return Err(FreeError::InsideBlock);
+        }
+        Ok(Slot {
+            page,
+            first_word: PageWord::slab(class, 0, descriptor),
+            class,
+            descriptor,
+            word_at: pool.slot_word_at(page, slot / 64),
+            bit: 1 << (slot % 64),
+        })
+    }
+
+    /// Why no block begins at `offset`, in a page where none begins.
+    fn no_block(&self, offset: u64, page: u64) -> FreeError {
+        let used = self
+            .pool
+            .mem
+            .load(self.pool.level_at(0, page / 64), Order::Relaxed);
+        if self.was_freed(offset) {
+            FreeError::DoubleFree
+        } else if used >> (page % 64) & 1 == 1 {
+            FreeError::InsideBlock
+        } else {
+            FreeError::NeverAllocated
+        }
+    }
+
+    /// Whether a block that began at `offset` has been freed since the last
+    /// reset.
+    pub(super) fn was_freed(&self, offset: u64) -> bool {
+        if !offset.is_multiple_of(16) {
+            return false;
+        }
+        let (at, bit) = self.pool.history_at(offset);
+        self.pool.mem.load(at, Order::Relaxed) & bit != 0
+    }
+
+    /// Why the slot at `offset`, which is not live, cannot be freed.
+    pub(super) fn not_live(&self, offset: u64) -> FreeError {
+        if self.was_freed(offset) {
+            FreeError::DoubleFree
+        } else {
+            FreeError::NeverAllocated
+        }
+    }
+
+    /// The live block that begins at `offset`, as far as can be told while
+    /// others work.
+    pub(super) fn live(&self, offset: u64) -> Result<Located, FreeError> {
+        let located = self.locate(offset)?;
+        if let Located::Slot(slot) = located
+            && self.pool.mem.load(slot.word_at, Order::Relaxed) & slot.bit == 0
+        {
+            return Err(self.not_live(offset));
+        }
+        Ok(located)
+    }
+
+    /// Bytes of a block.
+    pub(super) fn size_of(&self, located: Located) -> u64 {
+        match located {
+            Located::Slot(slot) => class_size(slot.class),
+            Located::Run { pages, .. } => pages << self.pool.geo.page_shift,
+        }
+    }
+
+    /// Bytes that the block at `offset` has: at least as many as were asked
+    /// for. Constant time.
+    ///
+    /// # Errors
+    ///
+    /// [`FreeError`] where no live block begins there.
+    pub fn usable_size(&self, offset: u64) -> Result<u64, FreeError> {
+        self.live(offset).map(|located| self.size_of(located))
+    }
+}

@@ -1,0 +1,263 @@
+//! Where every word of a pool is, and what it means.
+
+pub(crate) mod classes;
+pub(crate) mod geometry;
+pub(crate) mod words;
+
+use crate::mem::{Mem, Order};
+use classes::{class_size, divide, reciprocal, slab_shape};
+use geometry::{Config, FormatError, Geometry};
+use words::{Head, Link, PageWord, State};
+
+const MAGIC: u64 = 0x6465_7668_6561_7031; // "devheap1"
+
+/// Counters that all shards share, as offsets from `Geometry::counters`. Those
+/// that lanes write in passing have a line of 128 bytes each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub(crate) enum Counter {
+    /// Releases of pages, rollbacks and listings so far.
+    Changes = 0,
+    /// Last proof that no run of so many pages was free.
+    PageRefusal = 128,
+    /// Last proof that no slot of a class, or of a larger one, was free.
+    SlotRefusal = 136,
+    /// Pages in use.
+    UsedPages = 256,
+    /// The largest value of `UsedPages` so far.
+    HighPages = 264,
+    /// Living slabs with no live slot.
+    Empties = 384,
+    /// Requests that were not met.
+    Failures = 512,
+    /// Frees that were refused.
+    BadFrees = 640,
+    /// Kind of the first refused free, plus one.
+    OffenderKind = 648,
+    /// Offset that the first refused free named.
+    OffenderOffset = 656,
+}
+
+/// A pool's memory and its layout: what the rooms `runs` and `slab` work on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pool<M> {
+    pub(crate) mem: M,
+    pub(crate) geo: Geometry,
+}
+
+/// Geometry words at the start of a pool.
+const HEADER: [u64; 7] = [0, 8, 16, 24, 32, 40, 48];
+
+impl<M: Mem> Pool<M> {
+    /// Writes the geometry and the class table, and zeroes everything else.
+    pub(crate) fn format(mem: M, config: &Config) -> Result<Self, FormatError> {
+        let geo = Geometry::new(mem.len(), config)?;
+        let pool = Self { mem, geo };
+        pool.check_base()?;
+        for (at, value) in HEADER.into_iter().zip(pool.header_words()) {
+            pool.mem.store(at, value, Order::Relaxed);
+        }
+        for class in 0..geo.classes {
+            let size = class_size(class);
+            let shape = slab_shape(size, geo.page_size(), geo.pages);
+            let at = pool.class_at(class);
+            let counts = u64::from(shape.pages) << 32 | u64::from(shape.slots);
+            pool.mem.store(at, counts, Order::Relaxed);
+            pool.mem.store(at + 8, reciprocal(size), Order::Relaxed);
+        }
+        pool.zero();
+        Ok(pool)
+    }
+
+    /// Opens a pool that was formatted before.
+    pub(crate) fn attach(mem: M) -> Result<Self, FormatError> {
+        let len = mem.len();
+        if len < 256 || !mem.base().is_multiple_of(8) || mem.load(0, Order::Acquire) != MAGIC {
+            return Err(FormatError::NotFormatted);
+        }
+        let word = |i: usize| mem.load(HEADER[i], Order::Relaxed);
+        let config = Config {
+            page_size: Some(word(2)),
+            shards: Some(word(3) as u32),
+            small_max: Some(word(4)),
+            retain: word(5) != 0,
+        };
+        let geo = Geometry::new(len, &config).map_err(|_| FormatError::NotFormatted)?;
+        let pool = Self { mem, geo };
+        pool.check_base()?;
+        let written = HEADER.map(|at| pool.mem.load(at, Order::Relaxed));
+        if written == pool.header_words() {
+            Ok(pool)
+        } else {
+            Err(FormatError::NotFormatted)
+        }
+    }
+
+    fn header_words(&self) -> [u64; 7] {
+        let geo = &self.geo;
+        [
+            MAGIC,
+            geo.len,
+            geo.page_size(),
+            u64::from(geo.shards),
+            geo.small_max(),
+            u64::from(geo.retain),
+            geo.pages,
+        ]
+    }
+
+    fn check_base(&self) -> Result<(), FormatError> {
+        let (base, page_size) = (self.mem.base(), self.geo.page_size());
+        if base.is_multiple_of(page_size) {
+            return Ok(());
+        }
+        Err(FormatError::Misaligned { base, page_size })
+    }
+
+    /// Puts everything but the geometry into its start state.
+    pub(crate) fn zero(&self) {
+        let from = self.geo.counters;
+        // SAFETY: the metadata behind the class table lies in the pool; who
+        // formats or resets a pool has it to itself.
+        unsafe { self.mem.fill(from, self.geo.metadata - from, 0) };
+        // What lies behind the last page, or the last word of a level, is used.
+        // So the last word has used pages from the start, and stays dirty.
+        let mut bits = self.geo.pages;
+        let last_word = (bits - 1) / 64;
+        if !bits.is_multiple_of(64) {
+            self.mem.store(
+                self.dirty_at(last_word),
+                1 << (last_word % 64),
+                Order::Relaxed,
+            );
+        }
+        for level in 0..self.geo.level_count {
+            let words = self.geo.level_words[level];
+            if !bits.is_multiple_of(64) {
+                let last = self.level_at(level, words - 1);
+                self.mem
+                    .store(last, u64::MAX << (bits % 64), Order::Relaxed);
+            }
+            bits = words;
+        }
+    }
+
+    #[inline]
+    pub(crate) const fn counter_at(&self, counter: Counter) -> u64 {
+        self.geo.counters + counter as u64
+    }
+
+    #[inline]
+    pub(crate) fn counter(&self, counter: Counter) -> u64 {
+        self.mem.load(self.counter_at(counter), Order::Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn count(&self, counter: Counter, by: u64) -> u64 {
+        self.mem
+            .fetch_add(self.counter_at(counter), by, Order::Relaxed)
+    }
+
+    #[inline]
+    const fn class_at(&self, class: u32) -> u64 {
+        256 + class as u64 * 16
+    }
+
+    /// Pages and slots of a slab of `class`.
+    #[inline]
+    pub(crate) fn shape(&self, class: u32) -> classes::SlabShape {
+        let word = self.mem.load(self.class_at(class), Order::Relaxed);
+        classes::SlabShape {
+            pages: (word >> 32) as u32,
+            slots: word as u32,
+        }
+    }
+
+    /// Slots of a slab of `class`, as credits.
+    #[inline]
+    pub(crate) fn slots(&self, class: u32) -> i32 {
+        self.mem.load(self.class_at(class), Order::Relaxed) as u32 as i32
+    }
+
+    /// The slot of `class` in which byte `offset` of its slab lies.
+    #[inline]
+    pub(crate) fn slot_of(&self, class: u32, offset: u64) -> u64 {
+        divide(
+            offset,
+            self.mem.load(self.class_at(class) + 8, Order::Relaxed),
+        )
+    }
+
+    /// The stack of `class` in `shard`; shard `geo.shards` is the one aside.
+    #[inline]
+    pub(crate) const fn head_at(&self, shard: u32, class: u32) -> u64 {
+        self.geo.heads + shard as u64 * self.geo.heads_stride + class as u64 * 8
+    }
+
+    #[inline]
+    pub(crate) fn head(&self, shard: u32, class: u32, order: Order) -> Head {
+        Head(self.mem.load(self.head_at(shard, class), order))
+    }
+
+    /// Blocks handed out by lanes of `shard`.
+    #[inline]
+    pub(crate) const fn handed_out_at(&self, shard: u32) -> u64 {
+        self.geo.shard_counters + shard as u64 * 128
+    }
+
+    #[inline]
+    pub(crate) const fn state_at(&self, descriptor: u32) -> u64 {
+        self.geo.descriptors + descriptor as u64 * 16
+    }
+
+    #[inline]
+    pub(crate) fn state(&self, descriptor: u32, order: Order) -> State {
+        State(self.mem.load(self.state_at(descriptor), order))
+    }
+
+    #[inline]
+    pub(crate) const fn link_at(&self, descriptor: u32) -> u64 {
+        self.state_at(descriptor) + 8
+    }
+
+    #[inline]
+    pub(crate) fn link(&self, descriptor: u32) -> Link {
+        // Relaxed: whoever uses the link has acquired the head or the state
+        // through which it got here.
+        Link(self.mem.load(self.link_at(descriptor), Order::Relaxed))
+    }
+
+    #[inline]
+    pub(crate) const fn page_word_at(&self, page: u64) -> u64 {
+        self.geo.page_words + page * 8
+    }
+
+    #[inline]
+    pub(crate) fn page_word(&self, page: u64, order: Order) -> PageWord {
+        PageWord(self.mem.load(self.page_word_at(page), order))
+    }
+
+    /// Word `word` of the slot bits of the slab that starts at page `page`.
+    #[inline]
+    pub(crate) const fn slot_word_at(&self, page: u64, word: u64) -> u64 {
+        self.geo.slot_bits + (page * self.geo.bit_words_per_page() + word) * 8
+    }
+
+    /// Word and bit of the history of a block that begins at `offset`.
+    #[inline]
+    pub(crate) const fn history_at(&self, offset: u64) -> (u64, u64) {
+        let unit = (offset - self.geo.data) / classes::UNIT;
+        (self.geo.history_bits + unit / 64 * 8, 1 << (unit % 64))
+    }
+
+    /// Word `word` of run bits (level 0) or of a `full` summary.
+    #[inline]
+    pub(crate) const fn level_at(&self, level: usize, word: u64) -> u64 {
+        self.geo.levels[level] + word * 8
+    }
+
+    #[inline]
+    pub(crate) const fn dirty_at(&self, word: u64) -> u64 {
+        self.geo.dirty + word / 64 * 8
+    }
+}

@@ -1,0 +1,136 @@
+//! Page runs: contiguous pages, found in a hierarchical bitmap.
+
+mod claim;
+mod search;
+mod summary;
+#[cfg(test)]
+mod tests;
+
+use crate::layout::words::Refusal;
+use crate::layout::{Counter, Pool};
+use crate::mem::{Mem, Order};
+
+/// Where in the pool a page run should lie.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Place {
+    /// In the smallest hole that fits, at its high end.
+    #[default]
+    Best,
+    /// As low as it fits: for what lives long.
+    Low,
+    /// As high as it fits: for what dies soon.
+    High,
+}
+
+/// A run that is wanted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunRequest {
+    /// One page at least.
+    pub(crate) pages: u64,
+    /// Alignment of its address in bytes, a power of two.
+    pub(crate) align: u64,
+    pub(crate) place: Place,
+    /// Spreads the retries of lanes that collide.
+    pub(crate) spread: u32,
+}
+
+/// Why there is no run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoRun {
+    /// The search saw no hole that fits.
+    Nothing,
+    /// Others took each hole that it saw.
+    Contended,
+}
+
+/// Claims that one search may lose before it gives up.
+const CLAIMS: u32 = 32;
+
+impl<M: Mem> Pool<M> {
+    /// Finds and claims a run; the pages' words are zero. At most [`CLAIMS`]
+    /// searches, each linear in the words of run bits that are neither full
+    /// nor (64 together) empty.
+    pub(crate) fn take_run(&self, request: &RunRequest) -> Result<u64, NoRun> {
+        let mut from = 0;
+        for attempt in 0..CLAIMS {
+            let found = match self.find_run(request, from) {
+                None if from != 0 => self.find_run(request, 0),
+                found => found,
+            };
+            let Some(start) = found else {
+                return Err(if attempt == 0 {
+                    NoRun::Nothing
+                } else {
+                    NoRun::Contended
+                });
+            };
+            match self.claim_run(start, request.pages) {
+                Ok(()) => {
+                    self.note_used(request.pages);
+                    return Ok(start);
+                }
+                // Lanes that met here would meet at the next hole again:
+                // scatter, then look from there on.
+                Err(conflict) => from = self.scatter(conflict, request.spread, attempt),
+            }
+        }
+        Err(NoRun::Contended)
+    }
+
+    fn scatter(&self, conflict: u64, spread: u32, attempt: u32) -> u64 {
+        if attempt < 2 {
+            return (conflict + 1) % self.geo.pages;
+        }
+        let seed = u64::from(spread) << 32 | u64::from(attempt);
+        // Fibonacci hashing: the high bits of a product with 2^64 over phi.
+        (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % self.geo.pages
+    }
+
+    pub(crate) fn note_used(&self, pages: u64) {
+        let used = self.count(Counter::UsedPages, pages) + pages;
+        if used > self.counter(Counter::HighPages) {
+            self.mem
+                .fetch_max(self.counter_at(Counter::HighPages), used, Order::Relaxed);
+        }
+    }
+
+    /// Gives a claimed run back; the caller has cleared its pages' words.
+    pub(crate) fn release_run(&self, start: u64, pages: u64) {
+        self.count(Counter::UsedPages, pages.wrapping_neg());
+        self.open_pages(start, pages);
+    }
+
+    /// Number of changes so far. Acquire: a search that starts after this sees
+    /// every release that is counted in it.
+    pub(crate) fn changes(&self) -> u64 {
+        self.mem
+            .load(self.counter_at(Counter::Changes), Order::Acquire)
+    }
+
+    /// Counts a change. Release: it comes after what changed.
+    pub(crate) fn note_change(&self) {
+        self.mem
+            .fetch_add(self.counter_at(Counter::Changes), 1, Order::Release);
+    }
+
+    /// Whether a search for `amount` is known to be in vain.
+    pub(crate) fn refused(&self, which: Counter, changes: u64, amount: u64) -> bool {
+        Refusal(self.counter(which)).covers(changes, amount)
+    }
+
+    /// Notes that a search for `amount` found nothing from `before` on, if
+    /// nothing changed meanwhile; says whether that is so.
+    pub(crate) fn prove_refusal(&self, which: Counter, before: u64, amount: u64) -> bool {
+        if self.changes() != before {
+            return false;
+        }
+        if let Some(refusal) = Refusal::new(before, amount) {
+            // A smaller amount refused at the same time says more.
+            if !self.refused(which, before, amount) {
+                self.mem
+                    .store(self.counter_at(which), refusal.0, Order::Relaxed);
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,71 @@
+//! Credits: the right to one free slot of a slab, taken before the slot
+//! itself is looked for.
+
+use crate::layout::words::State;
+use crate::layout::{Counter, Pool};
+use crate::mem::{Fault, Mem, Order};
+
+impl<M: Mem> Pool<M> {
+    /// Takes up to `want` credits of the slab of `descriptor`, if it is of
+    /// `class`; zero where there are none. `want` is 1 to 64. With it, the
+    /// credits that were there before.
+    ///
+    /// From the first credit on the slab stays what it is: it cannot be
+    /// retired before all are back.
+    pub(super) fn take_credits(
+        &self,
+        shard: u32,
+        descriptor: u32,
+        class: u32,
+        want: i32,
+    ) -> (i32, i32) {
+        let at = self.state_at(descriptor);
+        // Acquire: a credit shows the link and the page words that were
+        // written before the slab's credits were first added.
+        let old = State(self.mem.fetch_sub(at, State::credit(want), Order::Acquire));
+        if old.alive() && old.credits() == self.slots(old.class()) {
+            // The slab was empty, and is not while this lane holds credits,
+            // even if it only gives them back below.
+            self.count(Counter::Empties, 1u64.wrapping_neg());
+        }
+        let right = old.class() == class || M::FAULT as u8 == Fault::NoClassCheck as u8;
+        let got = if old.alive() && right {
+            old.credits().clamp(0, want)
+        } else {
+            0
+        };
+        if got < want {
+            self.add_credits(shard, descriptor, want - got);
+        }
+        (got, old.credits())
+    }
+
+    /// Adds credits, for slots freed or for credits not used; lists the slab
+    /// where nobody will find it otherwise, and deals with it where it became
+    /// empty.
+    ///
+    /// The descriptor may be stale where the credits were taken from it by
+    /// mistake: then the add only restores what the subtraction took.
+    pub(crate) fn add_credits(&self, shard: u32, descriptor: u32, credits: i32) {
+        let at = self.state_at(descriptor);
+        // AcqRel. Release: whoever retires the slab sees the slot bits that
+        // were cleared before. Acquire: that may be this lane.
+        let old = State(
+            self.mem
+                .fetch_add(at, State::credit(credits), Order::AcqRel),
+        );
+        if !old.alive() {
+            return;
+        }
+        let now = old.plus(credits);
+        if now.credits() == self.slots(now.class()) {
+            self.count(Counter::Empties, 1);
+            if self.retire_unless_retained(shard, descriptor, now.class()) {
+                return;
+            }
+        }
+        if now.credits() > 0 && !old.has(State::LISTED) {
+            self.list(shard, descriptor);
+        }
+    }
+}

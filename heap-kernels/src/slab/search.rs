@@ -1,0 +1,130 @@
+//! The order in which a small request looks for room.
+
+use super::Grant;
+use crate::layout::classes::class_size;
+use crate::layout::words::PageWord;
+use crate::layout::{Counter, Pool};
+use crate::mem::{Mem, Order};
+use crate::runs::{NoRun, Place, RunRequest};
+
+/// A whole search is repeated this often where something changed during it.
+pub(crate) const SEARCHES: u32 = 8;
+
+/// What a group of lanes asks for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SmallRequest {
+    pub(crate) class: u32,
+    /// Alignment in bytes, at most a page; slots of `class` have it.
+    pub(crate) align: u64,
+    /// Lanes to serve, 1 to 32.
+    pub(crate) lanes: u32,
+    pub(crate) shard: u32,
+}
+
+/// Room for one lane or more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    Slots(Grant),
+    /// A run of its own, for one lane; its first page.
+    Run(u64),
+}
+
+impl<M: Mem> Pool<M> {
+    /// Finds room for some of the lanes.
+    ///
+    /// # Errors
+    ///
+    /// `Nothing` where no free slot of this or a larger class, and no free
+    /// page run, fits; `Contended` where that could not be told, because
+    /// others changed things during each of [`SEARCHES`] searches.
+    pub(crate) fn small_room(&self, request: &SmallRequest) -> Result<Room, NoRun> {
+        // Nearly always the first look succeeds.
+        let own = self.take_slots(request.shard, request.class, request.lanes);
+        if let Ok(grant) = own {
+            return Ok(Room::Slots(grant));
+        }
+        self.search_room(request)
+    }
+
+    #[cold]
+    fn search_room(&self, request: &SmallRequest) -> Result<Room, NoRun> {
+        let amount = u64::from(request.class) + 1;
+        for _ in 0..SEARCHES {
+            let before = self.changes();
+            if self.refused(Counter::SlotRefusal, before, amount) {
+                return Err(NoRun::Nothing);
+            }
+            if let Some(room) = self.look_everywhere(request) {
+                return Ok(room);
+            }
+            let proved = if request.align <= 16 {
+                self.prove_refusal(Counter::SlotRefusal, before, amount)
+            } else {
+                // Larger alignments skip classes: in vain for this request, but
+                // no proof for others of its class.
+                self.changes() == before
+            };
+            if proved {
+                return Err(NoRun::Nothing);
+            }
+        }
+        Err(NoRun::Contended)
+    }
+
+    fn look_everywhere(&self, request: &SmallRequest) -> Option<Room> {
+        let SmallRequest {
+            class,
+            lanes,
+            shard,
+            ..
+        } = *request;
+        let aside = self.geo.shards;
+        let near = [shard, aside]
+            .into_iter()
+            .find_map(|s| self.take_slots(s, class, lanes).ok());
+        let near = near.or_else(|| self.form(shard, class, lanes).ok());
+        let far = || (0..aside).find_map(|s| self.take_slots(s, class, lanes).ok());
+        let reclaimed = || {
+            self.reclaim()
+                .then(|| self.form(shard, class, lanes).ok())
+                .flatten()
+        };
+        near.or_else(far)
+            .or_else(reclaimed)
+            .or_else(|| self.larger_slot(request))
+            .map(Room::Slots)
+            .or_else(|| self.own_run(request))
+    }
+
+    /// One slot of a larger class whose slots have the alignment.
+    fn larger_slot(&self, request: &SmallRequest) -> Option<Grant> {
+        (request.class + 1..self.geo.classes)
+            .filter(|&class| class_size(class).is_multiple_of(request.align))
+            .find_map(|class| {
+                (0..=self.geo.shards).find_map(|shard| self.take_slots(shard, class, 1).ok())
+            })
+    }
+
+    /// A run for one block that no slab has room for.
+    fn own_run(&self, request: &SmallRequest) -> Option<Room> {
+        let pages = class_size(request.class).div_ceil(self.geo.page_size());
+        let align = request.align;
+        let wanted = RunRequest {
+            pages,
+            align,
+            place: Place::Low,
+            spread: request.shard,
+        };
+        let page = self.take_run(&wanted).ok()?;
+        self.begin_run(page, pages);
+        Some(Room::Run(page))
+    }
+
+    /// Marks a claimed run as one block.
+    pub(crate) fn begin_run(&self, page: u64, pages: u64) {
+        // Relaxed: whoever frees the block has its pointer from this lane.
+        let word = PageWord::run(pages);
+        self.mem
+            .store(self.page_word_at(page), word.0, Order::Relaxed);
+    }
+}
