@@ -40,7 +40,7 @@ pub mod warp;
 
 pub use heap::{
     AllocError, ClassStats, Corruption, FreeError, Heap, Offender, ReallocError, Request, Stats,
-    WarpBlock,
+    Survey, Tally, WarpBlock,
 };
 pub use host::HostMem;
 pub use layout::classes::{class_of, class_size};

@@ -25,6 +25,34 @@ impl fmt::Display for Corruption {
 
 impl core::error::Error for Corruption {}
 
+/// Sums over the parts of a [`check`](Heap::check).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Tally {
+    used: u64,
+    owned: u64,
+    slabs: u64,
+    alive: u64,
+    empty: u64,
+    listed: u64,
+    hung: u64,
+}
+
+impl core::ops::Add for Tally {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self {
+            used: self.used + other.used,
+            owned: self.owned + other.owned,
+            slabs: self.slabs + other.slabs,
+            alive: self.alive + other.alive,
+            empty: self.empty + other.empty,
+            listed: self.listed + other.listed,
+            hung: self.hung + other.hung,
+        }
+    }
+}
+
 type Check<T = ()> = Result<T, Corruption>;
 
 fn ensure(holds: bool, what: &'static str, at: u64) -> Check {
@@ -44,12 +72,67 @@ impl<M: Mem> Heap<M> {
     ///
     /// The first [`Corruption`] found.
     pub fn check(&self) -> Check {
-        let (used, slabs) = self.check_pages()?;
+        let tally = self.check_part(0, 1)?;
+        self.check_tally(&tally)
+    }
+
+    /// Checks every `parts`-th page, descriptor, stack and summary word, from
+    /// the `part`-th on: for many lanes that share a check. Their tallies,
+    /// added up, go to [`check_tally`](Self::check_tally).
+    ///
+    /// # Errors
+    ///
+    /// As [`check`](Self::check).
+    pub fn check_part(&self, part: u64, parts: u64) -> Check<Tally> {
+        let mut tally = Tally::default();
+        let every = parts as usize;
+        for page in (part..self.pool.geo.pages).step_by(every) {
+            self.check_page(page, &mut tally)?;
+        }
+        for descriptor in (part..self.pool.geo.pages).step_by(every) {
+            self.check_descriptor(descriptor as u32, &mut tally)?;
+        }
+        let stacks = u64::from(self.pool.geo.shards + 1) * u64::from(self.pool.geo.classes);
+        for stack in (part..stacks).step_by(every) {
+            self.check_stack(stack, &mut tally)?;
+        }
+        self.check_summaries(part, every)?;
+        Ok(tally)
+    }
+
+    /// Checks the sums over all parts against each other and the counters.
+    ///
+    /// # Errors
+    ///
+    /// As [`check`](Self::check).
+    pub fn check_tally(&self, tally: &Tally) -> Check {
         let counted = self.pool.counter(Counter::UsedPages);
-        ensure(counted == used, "the count of used pages is wrong", counted)?;
-        self.check_descriptors(slabs)?;
-        self.check_stacks()?;
-        self.check_summaries()
+        ensure(
+            tally.owned == tally.used,
+            "a used page belongs to nothing, or to two",
+            tally.used,
+        )?;
+        ensure(
+            counted == tally.used,
+            "the count of used pages is wrong",
+            counted,
+        )?;
+        ensure(
+            tally.alive == tally.slabs,
+            "a descriptor has no slab",
+            tally.alive,
+        )?;
+        let counted = self.pool.counter(Counter::Empties);
+        ensure(
+            counted == tally.empty,
+            "the count of empty slabs is wrong",
+            counted,
+        )?;
+        ensure(
+            tally.listed == tally.hung,
+            "a listed slab is on no stack, or on two",
+            tally.listed,
+        )
     }
 
     fn page_is_used(&self, page: u64) -> bool {
@@ -60,41 +143,37 @@ impl<M: Mem> Heap<M> {
         word >> (page % 64) & 1 == 1
     }
 
-    /// Walks all pages; how many are used, and how many slabs there are.
-    fn check_pages(&self) -> Check<(u64, u64)> {
-        let (mut page, mut used, mut slabs) = (0, 0, 0);
-        while page < self.pool.geo.pages {
-            let pages = match self.pool.page_word(page, Order::Acquire).decode() {
-                PageUse::Nothing => {
-                    ensure(
-                        !self.page_is_used(page),
-                        "a used page belongs to nothing",
-                        page,
-                    )?;
-                    self.check_no_slots(page, 1)?;
-                    page += 1;
-                    continue;
-                }
-                PageUse::Run { pages } => self.check_run(page, pages)?,
-                PageUse::Slab {
-                    class,
-                    index: 0,
-                    descriptor,
-                } => {
-                    slabs += 1;
-                    self.check_slab(page, class, descriptor)?
-                }
-                PageUse::Slab { .. } => {
-                    return Err(Corruption {
-                        what: "a page of a slab has no slab before it",
-                        at: page,
-                    });
-                }
-            };
-            page += pages;
-            used += pages;
+    fn check_page(&self, page: u64, tally: &mut Tally) -> Check {
+        let used = self.page_is_used(page);
+        tally.used += u64::from(used);
+        match self.pool.page_word(page, Order::Acquire).decode() {
+            // Free, or inside of a run: its first page counts it.
+            PageUse::Nothing => self.check_no_slots(page, 1)?,
+            PageUse::Run { pages } => tally.owned += self.check_run(page, pages)?,
+            PageUse::Slab {
+                class,
+                index: 0,
+                descriptor,
+            } => {
+                tally.slabs += 1;
+                tally.owned += self.check_slab(page, class, descriptor)?;
+            }
+            PageUse::Slab {
+                class,
+                index,
+                descriptor,
+            } => {
+                let first = page.checked_sub(u64::from(index));
+                let expected = PageWord::slab(class, 0, descriptor);
+                let found = first.map(|first| self.pool.page_word(first, Order::Acquire));
+                ensure(
+                    found == Some(expected),
+                    "a page of a slab has no slab before it",
+                    page,
+                )?;
+            }
         }
-        Ok((used, slabs))
+        Ok(())
     }
 
     fn check_run(&self, page: u64, pages: u64) -> Check<u64> {
@@ -211,82 +290,70 @@ impl<M: Mem> Heap<M> {
         Ok(live)
     }
 
-    fn check_descriptors(&self, slabs: u64) -> Check {
-        let (mut alive, mut empty) = (0, 0);
-        for descriptor in 0..self.pool.geo.pages as u32 {
-            let state = self.pool.state(descriptor, Order::Acquire);
-            let at = u64::from(descriptor);
-            if state.alive() {
-                alive += 1;
-                empty += u64::from(state.credits() == self.pool.slots(state.class()));
-                continue;
-            }
+    fn check_descriptor(&self, descriptor: u32, tally: &mut Tally) -> Check {
+        let state = self.pool.state(descriptor, Order::Acquire);
+        let at = u64::from(descriptor);
+        tally.listed += u64::from(state.has(State::LISTED));
+        if state.alive() {
+            tally.alive += 1;
             ensure(
-                state.credits() == 0,
-                "a descriptor without a slab has credits",
+                state.class() < self.pool.geo.classes,
+                "a slab's class does not exist",
                 at,
             )?;
-            let dead = state.0 & 0xff == State::DEAD | State::LISTED;
-            ensure(
-                state == State::FREE || dead,
-                "a descriptor is neither free nor on a stack",
-                at,
-            )?;
+            tally.empty += u64::from(state.credits() == self.pool.slots(state.class()));
+            return Ok(());
         }
-        ensure(alive == slabs, "a descriptor has no slab", alive)?;
-        let counted = self.pool.counter(Counter::Empties);
         ensure(
-            counted == empty,
-            "the count of empty slabs is wrong",
-            counted,
+            state.credits() == 0,
+            "a descriptor without a slab has credits",
+            at,
+        )?;
+        let dead = state.0 & 0xff == State::DEAD | State::LISTED;
+        ensure(
+            state == State::FREE || dead,
+            "a descriptor is neither free nor on a stack",
+            at,
         )
     }
 
-    /// Every descriptor that says it is listed is on one stack of its class,
-    /// once.
-    fn check_stacks(&self) -> Check {
+    /// Every descriptor on a stack says that it is listed, and is of the
+    /// stack's class.
+    fn check_stack(&self, stack: u64, tally: &mut Tally) -> Check {
         let geo = &self.pool.geo;
+        let classes = u64::from(geo.classes);
+        let (shard, class) = ((stack / classes) as u32, (stack % classes) as u32);
+        let mut next = self.pool.head(shard, class, Order::Acquire).top();
         let mut hung = 0;
-        for shard in 0..=geo.shards {
-            for class in 0..geo.classes {
-                let mut next = self.pool.head(shard, class, Order::Acquire).top();
-                while let Some(descriptor) = next {
-                    let at = u64::from(descriptor);
-                    ensure(
-                        at < geo.pages,
-                        "a stack holds no descriptor",
-                        u64::from(class),
-                    )?;
-                    let state = self.pool.state(descriptor, Order::Acquire);
-                    ensure(
-                        state.has(State::LISTED),
-                        "a slab on a stack is not listed",
-                        at,
-                    )?;
-                    ensure(
-                        state.class() == class,
-                        "a slab is on the stack of another class",
-                        at,
-                    )?;
-                    hung += 1;
-                    ensure(hung <= geo.pages, "a stack has no end", u64::from(class))?;
-                    next = self.pool.link(descriptor).below();
-                }
-            }
+        while let Some(descriptor) = next {
+            let at = u64::from(descriptor);
+            ensure(
+                at < geo.pages,
+                "a stack holds no descriptor",
+                u64::from(class),
+            )?;
+            let state = self.pool.state(descriptor, Order::Acquire);
+            ensure(
+                state.has(State::LISTED),
+                "a slab on a stack is not listed",
+                at,
+            )?;
+            ensure(
+                state.class() == class,
+                "a slab is on the stack of another class",
+                at,
+            )?;
+            hung += 1;
+            ensure(hung <= geo.pages, "a stack has no end", u64::from(class))?;
+            next = self.pool.link(descriptor).below();
         }
-        let listed = (0..geo.pages as u32)
-            .filter(|&d| self.pool.state(d, Order::Relaxed).has(State::LISTED))
-            .count() as u64;
-        ensure(
-            listed == hung,
-            "a listed slab is on no stack, or on two",
-            listed,
-        )
+        tally.hung += hung;
+        Ok(())
     }
 
-    fn check_summaries(&self) -> Check {
+    fn check_summaries(&self, part: u64, every: usize) -> Check {
         let pool = &self.pool;
-        for word in 0..pool.geo.level_words[0] {
+        for word in (part..pool.geo.level_words[0]).step_by(every) {
             let used = pool.mem.load(pool.level_at(0, word), Order::Relaxed) != 0;
             let dirty = pool.mem.load(pool.dirty_at(word), Order::Relaxed) >> (word % 64) & 1 == 1;
             ensure(
@@ -296,7 +363,7 @@ impl<M: Mem> Heap<M> {
             )?;
         }
         for level in 1..pool.geo.level_count {
-            for below in 0..pool.geo.level_words[level - 1] {
+            for below in (part..pool.geo.level_words[level - 1]).step_by(every) {
                 let word = pool
                     .mem
                     .load(pool.level_at(level - 1, below), Order::Relaxed);

@@ -56,6 +56,46 @@ pub struct ClassStats {
     pub free_blocks: u64,
 }
 
+/// What a range of pages holds: the part of [`Stats`] that has to be looked up
+/// page by page. Lengths of holes are in pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Survey {
+    /// Pages looked at.
+    pub pages: u64,
+    /// Blocks that begin there.
+    pub live_blocks: u64,
+    /// Their bytes.
+    pub live_bytes: u64,
+    /// Bytes of free pages, empty slabs and free slots.
+    pub free_bytes: u64,
+    /// The largest hole.
+    pub largest: u64,
+    /// The hole that the range begins with.
+    pub first_hole: u64,
+    /// The hole that the range ends with.
+    pub last_hole: u64,
+}
+
+impl Survey {
+    /// The survey of this range and the one right behind it.
+    #[must_use]
+    pub fn merge(&self, behind: &Self) -> Self {
+        let joined =
+            |hole: u64, range: u64, more: u64| if hole == range { hole + more } else { hole };
+        let across = self.last_hole + behind.first_hole;
+        Self {
+            pages: self.pages + behind.pages,
+            live_blocks: self.live_blocks + behind.live_blocks,
+            live_bytes: self.live_bytes + behind.live_bytes,
+            free_bytes: self.free_bytes + behind.free_bytes,
+            largest: self.largest.max(behind.largest).max(across),
+            first_hole: joined(self.first_hole, self.pages, behind.first_hole),
+            last_hole: joined(behind.last_hole, behind.pages, self.last_hole),
+        }
+    }
+}
+
 /// The first free that was refused since the last reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offender {
@@ -69,63 +109,96 @@ impl<M: Mem> Heap<M> {
     /// Statistics of the whole heap. Linear in the number of pages.
     #[must_use]
     pub fn stats(&self) -> Stats {
+        self.stats_of(&self.survey(0, self.pool.geo.pages))
+    }
+
+    /// Statistics from the [`Survey`] of all pages: of one, or of the merged
+    /// surveys of adjoining ranges that different lanes looked at.
+    #[must_use]
+    pub fn stats_of(&self, survey: &Survey) -> Stats {
         let geo = &self.pool.geo;
-        let mut stats = Stats {
+        let allocations = (0..geo.shards)
+            .map(|shard| {
+                self.pool
+                    .mem
+                    .load(self.pool.handed_out_at(shard), Order::Relaxed)
+            })
+            .sum::<u64>();
+        Stats {
             pool_bytes: geo.len,
             metadata_bytes: geo.metadata_bytes(),
             page_bytes: geo.page_bytes(),
+            live_blocks: survey.live_blocks,
+            live_bytes: survey.live_bytes,
             used_bytes: self.pool.counter(Counter::UsedPages) << geo.page_shift,
             high_water_bytes: self.pool.counter(Counter::HighPages) << geo.page_shift,
+            free_bytes: survey.free_bytes,
+            largest_free_run: survey.largest << geo.page_shift,
+            allocations,
+            frees: allocations.saturating_sub(survey.live_blocks),
             failures: self.pool.counter(Counter::Failures),
             bad_frees: self.pool.counter(Counter::BadFrees),
-            ..Stats::default()
+        }
+    }
+
+    /// Adds up the blocks that begin in pages `from .. to`, and the holes
+    /// there. Linear in the number of pages.
+    #[must_use]
+    pub fn survey(&self, from: u64, to: u64) -> Survey {
+        let mut survey = Survey {
+            pages: to - from,
+            ..Survey::default()
         };
-        for shard in 0..geo.shards {
-            let at = self.pool.handed_out_at(shard);
-            stats.allocations += self.pool.mem.load(at, Order::Relaxed);
+        let (mut page, mut hole) = (from, 0);
+        while page < to {
+            let (pages, free) = self.survey_page(page, to, &mut survey);
+            let pages = pages.clamp(1, to - page);
+            hole = if free { hole + pages } else { 0 };
+            page += pages;
+            survey.largest = survey.largest.max(hole);
+            if hole == page - from {
+                survey.first_hole = hole;
+            }
         }
-        self.walk(&mut stats);
-        stats.frees = stats.allocations.saturating_sub(stats.live_blocks);
-        stats
+        survey.last_hole = hole;
+        survey
     }
 
-    /// Adds up blocks and holes, page by page.
-    fn walk(&self, stats: &mut Stats) {
+    /// Adds up what begins at `page`: how many pages of it, and whether they
+    /// are free.
+    fn survey_page(&self, page: u64, to: u64, survey: &mut Survey) -> (u64, bool) {
         let pool = &self.pool;
-        let page_bytes = |pages: u64| pages << pool.geo.page_shift;
-        let (mut page, mut hole) = (0, 0);
-        while page < pool.geo.pages {
-            let (pages, free) = match pool.page_word(page, Order::Acquire).decode() {
-                PageUse::Run { pages } => {
-                    stats.live_blocks += 1;
-                    stats.live_bytes += page_bytes(pages);
-                    (pages, false)
+        match pool.page_word(page, Order::Acquire).decode() {
+            PageUse::Run { pages } => {
+                survey.live_blocks += 1;
+                survey.live_bytes += pages << pool.geo.page_shift;
+                (pages, false)
+            }
+            PageUse::Slab {
+                class,
+                descriptor,
+                index,
+            } => {
+                let free = self.survey_slab(class, descriptor, index == 0, survey);
+                (
+                    u64::from(pool.shape(class).pages.saturating_sub(index)),
+                    free,
+                )
+            }
+            PageUse::Nothing => match pool.next_hole(page, to - page) {
+                Some(found) if found.start == page => {
+                    let pages = found.end.min(to) - page;
+                    survey.free_bytes += pages << pool.geo.page_shift;
+                    (pages, true)
                 }
-                PageUse::Slab {
-                    class,
-                    descriptor,
-                    index: 0,
-                } => {
-                    let free = self.walk_slab(class, descriptor, stats);
-                    (u64::from(pool.shape(class).pages), free)
-                }
-                PageUse::Slab { .. } => (1, false),
-                PageUse::Nothing => match pool.next_hole(page, u64::MAX) {
-                    Some(found) if found.start == page => {
-                        stats.free_bytes += page_bytes(found.end - page);
-                        (found.end - page, true)
-                    }
-                    _ => (1, false),
-                },
-            };
-            page += pages.max(1);
-            hole = if free { hole + page_bytes(pages) } else { 0 };
-            stats.largest_free_run = stats.largest_free_run.max(hole);
+                _ => (1, false),
+            },
         }
     }
 
-    /// Adds up one slab; whether it is empty, so that its pages are to be had.
-    fn walk_slab(&self, class: u32, descriptor: u32, stats: &mut Stats) -> bool {
+    /// Adds up one slab, if its first page is looked at; whether it is empty,
+    /// so that its pages are to be had.
+    fn survey_slab(&self, class: u32, descriptor: u32, first: bool, survey: &mut Survey) -> bool {
         let slots = self.pool.slots(class);
         let free = self
             .pool
@@ -133,13 +206,15 @@ impl<M: Mem> Heap<M> {
             .credits()
             .clamp(0, slots);
         let live = (slots - free) as u64;
-        stats.live_blocks += live;
-        stats.live_bytes += live * class_size(class);
-        stats.free_bytes += if live == 0 {
-            u64::from(self.pool.shape(class).pages) << self.pool.geo.page_shift
-        } else {
-            free as u64 * class_size(class)
-        };
+        if first {
+            survey.live_blocks += live;
+            survey.live_bytes += live * class_size(class);
+            survey.free_bytes += if live == 0 {
+                u64::from(self.pool.shape(class).pages) << self.pool.geo.page_shift
+            } else {
+                free as u64 * class_size(class)
+            };
+        }
         live == 0
     }
 

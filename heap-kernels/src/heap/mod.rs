@@ -12,8 +12,8 @@ pub(crate) mod tests;
 use core::fmt;
 
 pub use alloc::WarpBlock;
-pub use check::Corruption;
-pub use inspect::{ClassStats, Offender, Stats};
+pub use check::{Corruption, Tally};
+pub use inspect::{ClassStats, Offender, Stats, Survey};
 pub use realloc::ReallocError;
 
 use crate::layout::Pool;

@@ -255,6 +255,38 @@ proptest! {
 }
 
 #[test]
+fn surveys_and_checks_in_parts_say_what_the_whole_says() {
+    let pool = Owned::new(
+        4 * MIB,
+        &Config {
+            retain: true,
+            ..Config::default()
+        },
+    );
+    let heap = &pool.heap;
+    let mut blocks = Vec::new();
+    for k in 0..400u64 {
+        let size = k * k * 7919 % if k % 3 == 0 { 40_000 } else { 700 };
+        blocks.extend(heap.alloc(&LANE, Request::new(size)));
+    }
+    for block in blocks.iter().step_by(2) {
+        heap.free(&LANE, *block).unwrap();
+    }
+    let pages = heap.geometry().pages();
+    for parts in [1, 2, 3, 7, 64, pages] {
+        let cut = |part: u64| pages * part / parts;
+        let merged = (0..parts)
+            .map(|part| heap.survey(cut(part), cut(part + 1)))
+            .reduce(|sum, part| sum.merge(&part))
+            .unwrap();
+        assert_eq!(heap.stats_of(&merged), heap.stats());
+        let tally = (0..parts).map(|part| heap.check_part(part, parts).unwrap());
+        heap.check_tally(&tally.reduce(|sum, part| sum + part).unwrap())
+            .unwrap();
+    }
+}
+
+#[test]
 fn threads_share_one_heap() {
     for retain in [false, true] {
         let pool = Owned::new(
