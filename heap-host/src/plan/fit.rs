@@ -4,7 +4,7 @@ use super::problem::Item;
 use super::space::{Fit, Space};
 
 /// Offsets of all items of a component, and the end of the highest.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Placement {
     pub(super) offsets: Vec<u64>,
     pub(super) peak: u64,

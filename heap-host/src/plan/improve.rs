@@ -6,7 +6,8 @@
 //! holds it up down towards the bottom, and puts an item of that pile before
 //! another one that blocks it. A change that does not raise the peak is kept,
 //! so the walk drifts over plateaus (hill climbing over orders, as in the
-//! allocator of Arm's Vela compiler).
+//! allocator of Arm's Vela compiler); after many vain changes a few random
+//! ones are forced (iterated local search).
 
 use std::time::Instant;
 
@@ -52,15 +53,13 @@ pub(super) fn improve(component: &Component, start: Placement, effort: Effort) -
         let seeds: Vec<u64> = (0..CHAINS).map(|_| seeds.u64(..)).collect();
         let ends: Vec<Placement> = seeds
             .into_par_iter()
-            .map(|seed| Walk::new(component, best.clone(), seed).go(effort))
+            .map(|seed| Walk::new(component, best.clone(), seed, effort.deadline).go(effort))
             .collect();
-        // The walks drift, so an equal peak is taken as well. min_by_key
-        // gives the first of equals.
-        best = ends
-            .into_iter()
-            .chain([best])
-            .min_by_key(|end| end.peak)
-            .unwrap_or_default();
+        // The walks drift, so an equal peak is taken as well; of several the
+        // first walk's.
+        let better =
+            |best: Placement, end: Placement| if end.peak <= best.peak { end } else { best };
+        best = ends.into_iter().rev().fold(best, better);
     }
     best
 }
@@ -75,12 +74,18 @@ struct Walk<'a> {
     space: Box<dyn Space + Send>,
     rng: fastrand::Rng,
     order: Vec<u32>,
+    deadline: Option<Instant>,
     now: Placement,
     trial: Vec<u64>,
 }
 
 impl<'a> Walk<'a> {
-    fn new(component: &'a Component, start: Placement, seed: u64) -> Self {
+    fn new(
+        component: &'a Component,
+        start: Placement,
+        seed: u64,
+        deadline: Option<Instant>,
+    ) -> Self {
         let mut order: Vec<u32> = (0..).take(component.items.len()).collect();
         order.sort_by_key(|&index| start.offsets[index as usize]);
         let mut walk = Walk {
@@ -88,6 +93,7 @@ impl<'a> Walk<'a> {
             space: space_for(component),
             rng: fastrand::Rng::with_seed(seed),
             order,
+            deadline,
             trial: start.offsets.clone(),
             now: start,
         };
@@ -98,10 +104,50 @@ impl<'a> Walk<'a> {
 
     fn go(mut self, effort: Effort) -> Placement {
         let mut left = effort.placements;
-        while self.now.peak > effort.goal && left > 0 && !is_late(effort.deadline) {
+        // As many vain changes as there are to choose from.
+        let patience = self.order.len().saturating_mul(self.order.len());
+        let (mut best, mut idle) = (self.now.clone(), 0);
+        while best.peak > effort.goal && left > 0 && !is_late(self.deadline) {
             left = left.saturating_sub(self.change());
+            idle += 1;
+            if self.now.peak < best.peak {
+                best = self.now.clone();
+                idle = 0;
+            } else if idle > patience {
+                left = left.saturating_sub(self.kick(&best));
+                idle = 0;
+            }
         }
-        self.now
+        // Of two equals the one that has drifted further.
+        if self.now.peak <= best.peak {
+            self.now
+        } else {
+            best
+        }
+    }
+
+    /// Leaves a dead end: moves a few random items whatever that costs,
+    /// starting from the best plan or from one as good.
+    fn kick(&mut self, best: &Placement) -> u64 {
+        if self.now.peak > best.peak {
+            self.now = best.clone();
+            self.order
+                .sort_by_key(|&index| best.offsets[index as usize]);
+        }
+        let items = self.order.len();
+        for _ in 0..self.rng.usize(1..5) {
+            let (from, to) = (self.rng.usize(0..items), self.rng.usize(0..items));
+            shift(&mut self.order, from, to);
+        }
+        self.now.peak = u64::MAX;
+        let (placed, spent) = self.attempt(0);
+        if !placed {
+            // Late, or past the end of the address space.
+            self.now = best.clone();
+            self.order
+                .sort_by_key(|&index| best.offsets[index as usize]);
+        }
+        spent
     }
 
     /// Tries one change and tells how many items were placed.
@@ -130,10 +176,10 @@ impl<'a> Walk<'a> {
         for &index in &self.order[..kept] {
             self.trial[index as usize] = self.now.offsets[index as usize];
         }
-        let (mut spent, ceiling) = (0, self.now.peak);
+        let (mut spent, ceiling, deadline) = (0u64, self.now.peak, self.deadline);
         let peak = run.place(self.space.as_mut(), &mut self.trial, |peak| {
             spent += 1;
-            peak <= ceiling
+            peak <= ceiling && !(spent.is_multiple_of(64) && is_late(deadline))
         });
         if let Some(peak) = peak {
             self.now.peak = peak;

@@ -129,7 +129,7 @@ impl Race<'_> {
         let mut asked = 0u32;
         let peak = run.place(space.as_mut(), &mut offsets, |peak| {
             asked += 1;
-            let late = index > 0 && asked % 128 == 0 && self.is_late();
+            let late = index > 0 && asked.is_multiple_of(16) && self.is_late();
             // An equal peak may still win, by a lower index.
             !late && !overtaken() && peak <= self.best.load(Relaxed)
         })?;

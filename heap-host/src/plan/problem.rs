@@ -10,6 +10,9 @@ pub(super) struct Item {
     pub(super) buffer: usize,
     /// Bytes, at least 1.
     pub(super) size: u64,
+    /// The size rounded up to the least alignment in the component: what no
+    /// other item can use. (At the end of the address space it saturates.)
+    pub(super) taken: u64,
     /// Bytes, a power of two.
     pub(super) alignment: u64,
     /// How many steps it lives, at least 1.
@@ -30,6 +33,11 @@ impl Item {
     pub(super) fn align(&self, address: u64) -> Option<u64> {
         let mask = self.alignment - 1;
         address.checked_add(mask).map(|sum| sum & !mask)
+    }
+
+    /// The address after the bytes that the item takes at `offset`.
+    pub(super) fn taken_end(&self, offset: u64) -> u64 {
+        offset.saturating_add(self.taken)
     }
 
     /// Size times steps.
@@ -73,7 +81,25 @@ pub(super) fn components(instance: &Instance) -> Vec<Component> {
             component.items.push(item);
         }
     }
+    components.iter_mut().for_each(round_up);
     components
+}
+
+/// Without rounding, the odd bytes between neighbours would look like gaps,
+/// which no item can use and every search would have to pass.
+fn round_up(component: &mut Component) {
+    let granularity = component
+        .items
+        .iter()
+        .map(|item| item.alignment)
+        .min()
+        .unwrap_or(1);
+    for item in &mut component.items {
+        item.taken = item
+            .size
+            .checked_next_multiple_of(granularity)
+            .unwrap_or(u64::MAX);
+    }
 }
 
 fn items(instance: &Instance) -> Vec<Item> {
@@ -91,6 +117,7 @@ fn items(instance: &Instance) -> Vec<Item> {
         .map(|(buffer, b)| Item {
             buffer,
             size: b.size,
+            taken: b.size,
             alignment: b.alignment,
             steps: b.upper - b.lower,
             first: starts.partition_point(|&start| start < b.lower),
@@ -137,6 +164,22 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn only_what_nobody_can_use_is_taken() {
+        let taken = |alignments: &[u64]| -> Vec<u64> {
+            let buffers = alignments.iter().enumerate();
+            let buffer = |(i, &a)| Buffer::new(format!("b{i}"), 0, 1, 5).aligned_to(a);
+            let instance = Instance::new(buffers.map(buffer).collect()).unwrap();
+            components(&instance)[0]
+                .items
+                .iter()
+                .map(|item| item.taken)
+                .collect()
+        };
+        assert_eq!(taken(&[256, 4]), [8, 8]);
+        assert_eq!(taken(&[256, 1]), [5, 5]);
     }
 
     #[test]

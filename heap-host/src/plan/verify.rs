@@ -157,7 +157,7 @@ fn check_alone(index: usize, buffer: &Buffer, offset: u64) -> Result<u64, Violat
     let Buffer {
         size, alignment, ..
     } = *buffer;
-    if offset % alignment != 0 {
+    if !offset.is_multiple_of(alignment) {
         let name = buffer.name.clone();
         return Err(Violation::Misaligned {
             index,

@@ -1,7 +1,7 @@
 //! A sequence described in Rust.
 
 use super::count::Count;
-use super::error::{Located, Origin, Place, Problem, SequenceError};
+use super::error::{Located, Place, Problem, SequenceError};
 use super::model::{
     Algorithm, AlgorithmId, Buffer, BufferId, Parameter, ParameterId, Total, TotalId, Variable,
 };
@@ -173,17 +173,12 @@ impl SequenceBuilder {
     /// # Errors
     /// The first rule that the parts break.
     pub fn build(mut self) -> Result<Sequence, SequenceError> {
-        let origin = Origin::Builder(self.parts.name.clone());
+        let name = self.parts.name.clone();
         let located = match self.fault.take() {
             Some(problem) => Err(Located::new(Place::Whole, problem)),
             None => Names::of(&self.parts).and_then(|names| validate::sequence(self.parts, names)),
         };
-        located.map_err(|located| SequenceError {
-            origin,
-            line: None,
-            first_line: None,
-            problem: Box::new(located.problem),
-        })
+        located.map_err(|located| SequenceError::in_program(&name, located.problem))
     }
 
     fn count(&mut self, spec: &BufferSpec) -> Count {

@@ -9,7 +9,8 @@ use super::suggest::hint;
 /// Why a sequence was refused: where, and what would be right.
 ///
 /// Displays as `FILE:LINE: SENTENCE` for a file, and as
-/// `sequence "NAME": SENTENCE` for a builder.
+/// `sequence "NAME": SENTENCE` for one made
+/// in a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SequenceError {
     pub(super) origin: Origin,
@@ -22,15 +23,26 @@ pub struct SequenceError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     File(String),
-    Builder(String),
+    Program(String),
 }
 
 impl SequenceError {
+    /// An error of a sequence that is no file.
+    pub(super) fn in_program(name: &str, problem: Problem) -> Self {
+        let origin = Origin::Program(name.to_owned());
+        Self {
+            origin,
+            line: None,
+            first_line: None,
+            problem: Box::new(problem),
+        }
+    }
+
     /// The name of the file, if it was one.
     pub fn file(&self) -> Option<&str> {
         match &self.origin {
             Origin::File(name) => Some(name),
-            Origin::Builder(_) => None,
+            Origin::Program(_) => None,
         }
     }
 
@@ -50,7 +62,7 @@ impl fmt::Display for SequenceError {
         match (&self.origin, self.line) {
             (Origin::File(file), Some(line)) => write!(f, "{file}:{line}: ")?,
             (Origin::File(file), None) => write!(f, "{file}: ")?,
-            (Origin::Builder(name), _) => write!(f, "sequence {name:?}: ")?,
+            (Origin::Program(name), _) => write!(f, "sequence {name:?}: ")?,
         }
         write!(f, "{}", self.problem)?;
         match self.first_line {

@@ -1,6 +1,8 @@
 //! Sequences of algorithms with declared buffers.
 #![deny(unsafe_code)]
 
+#[doc(hidden)]
+pub mod arbitrary;
 mod builder;
 mod count;
 mod error;
@@ -9,6 +11,7 @@ mod json;
 mod lifetime;
 mod model;
 mod ratio;
+pub mod shipped;
 mod spec;
 mod suggest;
 mod validate;

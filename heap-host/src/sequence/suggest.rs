@@ -1,11 +1,17 @@
 //! The nearest known name to one that is not known.
 
+/// Longer names get no suggestion: the time goes with the square of the length.
+const LONGEST: usize = 128;
+
 /// The candidate nearest to `name` by edits (insertions, deletions,
 /// substitutions, swaps), if it takes at most one for three characters.
 /// Ties go to the first in alphabetical order, so that the result is
 /// independent of the order of the candidates.
 pub(super) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
     let length = name.chars().count();
+    if length > LONGEST {
+        return None;
+    }
     let limit = (length / 3).max(1);
     candidates
         .filter(|candidate| candidate.chars().count().abs_diff(length) <= limit)

@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 
 use super::count::CountOverflow;
+use super::error::SequenceError;
 use super::model::{
     Algorithm, AlgorithmId, Buffer, BufferId, Parameter, ParameterId, Total, TotalId,
 };
+use super::validate;
 
 /// Ordered algorithms with declared buffers.
 ///
@@ -121,6 +123,17 @@ impl Sequence {
     /// The largest batch, in events.
     pub fn max_events(&self) -> u64 {
         self.parameter(self.events).max
+    }
+
+    /// The same sequence for batches of up to `max` events.
+    ///
+    /// # Errors
+    /// If a size overflows for such a batch.
+    pub fn with_max_events(&self, max: u64) -> Result<Self, SequenceError> {
+        let mut parts = self.parts.clone();
+        parts.parameters[self.events.index()].max = max;
+        validate::sequence(parts, self.names.clone())
+            .map_err(|located| SequenceError::in_program(self.name(), located.problem))
     }
 
     /// The parameters of a batch of `events`: every other one at its maximum.

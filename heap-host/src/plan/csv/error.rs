@@ -41,7 +41,9 @@ pub enum CsvFault {
     #[error("the header has the column '{0}' twice; each may come once")]
     RepeatedColumn(Column),
     /// A row is too short or too long.
-    #[error("{row} has {found} fields; the header has {expected}, and every row must have as many")]
+    #[error(
+        "{row} has {found} field(s); the header has {expected}, and every row must have as many"
+    )]
     FieldCount {
         /// Which buffer, if its name is known.
         row: String,

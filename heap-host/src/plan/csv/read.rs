@@ -1,8 +1,9 @@
 //! Reading.
 
+use std::io::{Chain, Read};
 use std::path::Path;
 
-use ::csv::{ByteRecord, ReaderBuilder};
+use ::csv::{ByteRecord, Position, Reader, ReaderBuilder};
 
 use super::super::instance::{Buffer, Instance, InstanceError};
 use super::{Column, CsvError, CsvFault};
@@ -65,17 +66,21 @@ fn parse(text: &[u8], file: &str, of_plan: bool) -> Result<(Instance, Vec<u64>),
         line: Some(line),
         fault,
     };
-    let (header, rows) = records(text).map_err(refuse)?;
+    let mut rows = Rows::new(text);
+    let header = rows
+        .next()
+        .map_err(refuse)?
+        .ok_or_else(|| refuse((1, CsvFault::NoHeader)))?;
     let header = Header::new(&header.fields, of_plan).map_err(|f| refuse((header.line, f)))?;
-    let mut buffers = Vec::with_capacity(rows.len());
-    let mut offsets = Vec::with_capacity(rows.len());
-    for row in &rows {
+    let (mut lines, mut buffers, mut offsets) = (Vec::new(), Vec::new(), Vec::new());
+    while let Some(row) = rows.next().map_err(refuse)? {
         let (buffer, offset) = header.row(&row.fields).map_err(|f| refuse((row.line, f)))?;
+        lines.push(row.line);
         buffers.push(buffer);
         offsets.push(offset);
     }
     let instance = Instance::new(buffers).map_err(|error| {
-        let line = |index: usize| rows[index].line;
+        let line = |index: usize| lines[index];
         refuse((line(error.index()), instance_fault(error, line)))
     })?;
     Ok((instance, offsets))
@@ -99,53 +104,61 @@ struct Row {
     fields: Vec<String>,
 }
 
-/// Comes after the text. Inside an open quote it is swallowed.
+/// Comes after the text. The reader accepts a quote that is never closed;
+/// then this is swallowed.
 const SENTINEL: &str = "\n<end of text>\n";
 
-/// Splits `text` into the header and the other rows, blank ones left out.
-fn records(text: &[u8]) -> Result<(Row, Vec<Row>), (u64, CsvFault)> {
-    let with_sentinel = std::io::Read::chain(text, SENTINEL.as_bytes());
-    let mut reader = ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        .from_reader(with_sentinel);
-    let mut lines = Lines {
-        text,
-        at: 0,
-        line: 1,
-    };
-    let mut rows = Vec::new();
-    let mut record = ByteRecord::new();
-    loop {
-        // Reading from memory cannot fail, and uneven rows are allowed here.
-        let more = reader
-            .read_byte_record(&mut record)
-            .map_err(|e| (lines.line, io_fault(e)))?;
-        let line = lines.of(record.position().map_or(0, ::csv::Position::byte));
-        if !more || &record == vec![SENTINEL.trim()] {
-            break;
-        }
-        if record
-            .iter()
-            .any(|field| field.ends_with(SENTINEL.as_bytes()))
-        {
-            return Err((line, CsvFault::OpenQuote));
-        }
-        let fields: Option<Vec<String>> = record
-            .iter()
-            .map(|field| std::str::from_utf8(field).ok().map(String::from))
-            .collect();
-        let fields = fields.ok_or((line, CsvFault::NotUtf8))?;
-        let blank = fields.len() == 1 && fields[0].trim().is_empty();
-        if !blank {
-            rows.push(Row { line, fields });
+/// Splits a text into rows and leaves out the blank ones.
+struct Rows<'a> {
+    reader: Reader<Chain<&'a [u8], &'static [u8]>>,
+    text: &'a [u8],
+    lines: Lines<'a>,
+    record: ByteRecord,
+}
+
+impl<'a> Rows<'a> {
+    fn new(text: &'a [u8]) -> Self {
+        Rows {
+            reader: ReaderBuilder::new()
+                .has_headers(false)
+                .flexible(true)
+                .from_reader(text.chain(SENTINEL.as_bytes())),
+            text,
+            lines: Lines {
+                text,
+                at: 0,
+                line: 1,
+            },
+            record: ByteRecord::new(),
         }
     }
-    if rows.is_empty() {
-        return Err((1, CsvFault::NoHeader));
+
+    /// The next row, `None` at the end, or a fault and its line.
+    fn next(&mut self) -> Result<Option<Row>, (u64, CsvFault)> {
+        loop {
+            // Reading from memory cannot fail, and uneven rows are allowed.
+            let more = self.reader.read_byte_record(&mut self.record);
+            let more = more.map_err(|error| (self.lines.line, io_fault(error)))?;
+            let line = self
+                .lines
+                .of(self.record.position().map_or(0, Position::byte));
+            // A row of the text takes at most the sentinel's first line end.
+            let past_end = self.reader.position().byte() > self.text.len() as u64 + 1;
+            if !more || (past_end && self.record == vec![SENTINEL.trim()]) {
+                return Ok(None);
+            }
+            if past_end {
+                return Err((line, CsvFault::OpenQuote));
+            }
+            let field = |field| std::str::from_utf8(field).map(String::from);
+            let fields = self.record.iter().map(field).collect::<Result<Vec<_>, _>>();
+            let fields = fields.map_err(|_| (line, CsvFault::NotUtf8))?;
+            let blank = fields.len() == 1 && fields[0].trim().is_empty();
+            if !blank {
+                return Ok(Some(Row { line, fields }));
+            }
+        }
     }
-    let header = rows.remove(0);
-    Ok((header, rows))
 }
 
 fn io_fault(error: ::csv::Error) -> CsvFault {

@@ -49,7 +49,7 @@ fn quoted_fields() {
     // A line inside a field counts as a line.
     let error = refusal(&format!("{text}x,1,2\n"));
     assert!(
-        error.starts_with("in.csv:5: the row of buffer 'x' has 3 fields"),
+        error.starts_with("in.csv:5: the row of buffer 'x' has 3 field(s)"),
         "{error}"
     );
 }
@@ -82,11 +82,11 @@ fn each_fault_names_its_line_and_buffer() {
         ),
         (
             "HEAD\n\na,0,1,2,1\n",
-            &["in.csv:3: ", "buffer 'a' has 5 fields", "header has 6"],
+            &["in.csv:3: ", "buffer 'a' has 5 field(s)", "header has 6"],
         ),
         (
             "HEAD\na,0,1,2,1,0,0\n",
-            &["in.csv:2: ", "buffer 'a' has 7 fields"],
+            &["in.csv:2: ", "buffer 'a' has 7 field(s)"],
         ),
         (
             "HEAD\r\n\r\na,0,1,x,1,0\n",
@@ -158,6 +158,17 @@ fn each_fault_names_its_line_and_buffer() {
 }
 
 #[test]
+fn text_that_looks_like_the_end_is_no_end() {
+    // The reader puts a mark of its own after the text.
+    let text = "id,lower,upper,size\n<end of text>\nb,1,2,3\n";
+    assert!(refusal(text).starts_with("in.csv:2: the row of buffer '<end of text>' has 1 field"));
+    let text = "id,lower,upper,size\n\"a\n<end of text>\n\",1,2,3\nb,1,2,3\n\n\n";
+    assert_eq!(names(text), ["a\n<end of text>\n", "b"]);
+    let text = "id,lower,upper,size\na,1,2,3\n<end of text>";
+    assert!(refusal(text).starts_with("in.csv:3: "));
+}
+
+#[test]
 fn bytes_that_are_no_text() {
     let error = parse_instance(b"id,lower,upper,size\n\xff,0,1,2\n", "in.csv").unwrap_err();
     assert_eq!(error.line, Some(2));
@@ -192,6 +203,21 @@ fn a_file_that_is_not_there_and_one_that_cannot_be_made() {
     );
     let nowhere = directory.path().join("no/such/plan.csv");
     assert!(write_plan(&nowhere, &Instance::default(), &[]).is_err());
+}
+
+#[test]
+fn alignments_are_written_only_where_there_are_any() {
+    let text = |alignment| {
+        let buffers = vec![Buffer::new("a", 0, 1, 2).aligned_to(alignment)];
+        let mut text = Vec::new();
+        format_plan(&Instance::new(buffers).unwrap(), &[64], &mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    };
+    assert_eq!(text(1), "id,lower,upper,size,offset\na,0,1,2,64\n");
+    assert_eq!(
+        text(8),
+        "id,lower,upper,size,alignment,offset\na,0,1,2,8,64\n"
+    );
 }
 
 #[test]

@@ -9,8 +9,8 @@ use tempfile::{Builder, NamedTempFile};
 use super::super::instance::{Buffer, Instance};
 use super::{Column, CsvError};
 
-/// Writes the rows of `instance` to the file at `path`, with the column
-/// `alignment`.
+/// Writes the rows of `instance` to the file at `path`, see
+/// [`format_instance`].
 ///
 /// The file appears when it is complete: it is written beside its place under
 /// another name, then renamed.
@@ -36,21 +36,18 @@ pub fn write_plan(path: &Path, instance: &Instance, offsets: &[u64]) -> Result<(
     replace(path, |file| format_plan(instance, offsets, file))
 }
 
-/// Writes the rows of `instance`, with the column `alignment`.
+/// Writes the rows of `instance`, with the column `alignment` where one is
+/// not 1.
 ///
 /// # Errors
 ///
 /// Those of `to`.
 pub fn format_instance(instance: &Instance, to: impl Write) -> std::io::Result<()> {
-    let mut writer = Writer::from_writer(to);
-    writer.write_record(Column::ALL[..5].iter().map(|column| column.name()))?;
-    for buffer in instance.buffers() {
-        writer.write_record(fields(buffer))?;
-    }
-    writer.flush()
+    format(instance, None, to)
 }
 
-/// Writes the rows of `instance` with the columns `alignment` and `offset`.
+/// Writes the rows of `instance` as [`format_instance`] does, with a column
+/// `offset` behind.
 ///
 /// # Errors
 ///
@@ -65,29 +62,38 @@ pub fn format_plan(instance: &Instance, offsets: &[u64], to: impl Write) -> std:
         offsets.len(),
         "a plan has one offset for each buffer"
     );
+    format(instance, Some(offsets), to)
+}
+
+fn format(instance: &Instance, offsets: Option<&[u64]>, to: impl Write) -> std::io::Result<()> {
+    let aligned = instance
+        .buffers()
+        .iter()
+        .any(|buffer| buffer.alignment != 1);
+    let is_written = |column: &Column| match column {
+        Column::Alignment => aligned,
+        Column::Offset => offsets.is_some(),
+        _ => true,
+    };
+    let columns: Vec<Column> = Column::ALL.into_iter().filter(is_written).collect();
     let mut writer = Writer::from_writer(to);
-    writer.write_record(Column::ALL.iter().map(|column| column.name()))?;
-    for (buffer, offset) in instance.buffers().iter().zip(offsets) {
-        writer.write_record(fields(buffer).into_iter().chain([offset.to_string()]))?;
+    writer.write_record(columns.iter().map(|column| column.name()))?;
+    for (index, buffer) in instance.buffers().iter().enumerate() {
+        let offset = offsets.map_or(0, |offsets| offsets[index]);
+        writer.write_record(columns.iter().map(|&column| field(buffer, offset, column)))?;
     }
     writer.flush()
 }
 
-fn fields(buffer: &Buffer) -> [String; 5] {
-    let Buffer {
-        name,
-        lower,
-        upper,
-        size,
-        alignment,
-    } = buffer;
-    [
-        name.clone(),
-        lower.to_string(),
-        upper.to_string(),
-        size.to_string(),
-        alignment.to_string(),
-    ]
+fn field(buffer: &Buffer, offset: u64, column: Column) -> String {
+    match column {
+        Column::Id => buffer.name.clone(),
+        Column::Lower => buffer.lower.to_string(),
+        Column::Upper => buffer.upper.to_string(),
+        Column::Size => buffer.size.to_string(),
+        Column::Alignment => buffer.alignment.to_string(),
+        Column::Offset => offset.to_string(),
+    }
 }
 
 /// Writes a temporary file in the directory of `path`, then renames it.

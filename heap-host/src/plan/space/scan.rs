@@ -67,14 +67,13 @@ impl Space for ScanSpace {
 
     fn insert(&mut self, item: &Item, offset: u64) {
         let at = self.placed.partition_point(|placed| placed.start <= offset);
-        let Item {
-            size, first, last, ..
-        } = *item;
+        let Item { first, last, .. } = *item;
+        let end = item.taken_end(offset);
         self.placed.insert(
             at,
             Placed {
                 start: offset,
-                end: offset + size,
+                end,
                 first,
                 last,
             },

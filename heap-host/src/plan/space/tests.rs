@@ -55,9 +55,11 @@ impl Model {
 
 fn random_item(rng: &mut fastrand::Rng, sections: usize) -> Item {
     let first = rng.usize(0..sections);
+    let size = rng.u64(1..9);
     Item {
         buffer: 0,
-        size: rng.u64(1..9),
+        size,
+        taken: size,
         alignment: 1 << rng.u32(0..3),
         steps: 1,
         first,
@@ -112,6 +114,7 @@ fn the_end_of_the_address_space_is_refused() {
     let item = |size, alignment| Item {
         buffer: 0,
         size,
+        taken: size,
         alignment,
         steps: 1,
         first: 0,

@@ -161,7 +161,7 @@ impl Space for TreeSpace {
     }
 
     fn insert(&mut self, item: &Item, offset: u64) {
-        let end = offset + item.size;
+        let end = item.taken_end(offset);
         let nodes = &mut self.nodes;
         visit(self.leaves, item, |node, role| {
             if role == Role::Canonical {

@@ -95,14 +95,22 @@ pub(super) fn file(document: Node<'_>) -> Result<File<'_>, Fault> {
     fields.check_known(FILE_KEYS)?;
     let mut buffers = Vec::new();
     let algorithms = fields
-        .items("algorithms", "a list of algorithms")?
+        .required_items("algorithms", "a list of algorithms")?
         .into_iter()
         .enumerate();
     Ok(File {
         name: fields.required_text("name", NAME)?,
         source: fields.optional_text("source")?,
-        parameters: each(&fields, "parameters", "a list of parameters", parameter)?,
-        totals: each(&fields, "totals", "a list of totals", total)?,
+        parameters: fields
+            .required_items("parameters", "a list of parameters, \"events\" among them")?
+            .into_iter()
+            .map(parameter)
+            .collect::<Result<_, _>>()?,
+        totals: fields
+            .items("totals", "a list of totals")?
+            .into_iter()
+            .map(total)
+            .collect::<Result<_, _>>()?,
         algorithms: algorithms
             .map(|(index, node)| algorithm(index, node, &mut buffers))
             .collect::<Result<_, _>>()?,
@@ -131,19 +139,6 @@ fn check_format(fields: &Fields<'_>) -> Result<(), Fault> {
         ));
     }
     Ok(())
-}
-
-fn each<'a, T>(
-    fields: &Fields<'a>,
-    key: &str,
-    expected: &'static str,
-    decode: impl Fn(Node<'a>) -> Result<T, Fault>,
-) -> Result<Vec<T>, Fault> {
-    fields
-        .items(key, expected)?
-        .into_iter()
-        .map(decode)
-        .collect()
 }
 
 fn parameter(node: Node<'_>) -> Result<ParameterEntry<'_>, Fault> {

@@ -156,9 +156,25 @@ impl<'a> Fields<'a> {
 
     /// The items of a list; none is an empty one.
     pub(super) fn items(&self, key: &str, expected: &'static str) -> Result<Vec<Node<'a>>, Fault> {
-        let Some(node) = self.get(key) else {
-            return Ok(Vec::new());
-        };
+        self.get(key)
+            .map_or(Ok(Vec::new()), |node| self.items_of(key, expected, node))
+    }
+
+    /// The items of a list that must be there.
+    pub(super) fn required_items(
+        &self,
+        key: &'static str,
+        expected: &'static str,
+    ) -> Result<Vec<Node<'a>>, Fault> {
+        self.items_of(key, expected, self.required(key, expected)?)
+    }
+
+    fn items_of(
+        &self,
+        key: &str,
+        expected: &'static str,
+        node: Node<'a>,
+    ) -> Result<Vec<Node<'a>>, Fault> {
         node.items()?
             .ok_or_else(|| self.wrong_type(key, expected, node))
     }
