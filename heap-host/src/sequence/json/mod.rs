@@ -80,6 +80,6 @@ fn located(file: &str, text: &str, fault: Fault) -> SequenceError {
         origin: Origin::File(file.to_owned()),
         line: Some(line_of(text, fault.at)),
         first_line: fault.first.map(|at| line_of(text, at)),
-        problem: Box::new(fault.problem),
+        problem: fault.problem,
     }
 }
