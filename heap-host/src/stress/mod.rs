@@ -25,7 +25,6 @@
 //! ```
 
 mod account;
-mod memory;
 mod op;
 mod pattern;
 mod shadow;
@@ -36,10 +35,13 @@ mod tests;
 
 use std::time::Instant;
 
-use heap_kernels::{Config, FormatError, Heap};
+use heap_kernels::{Config, FormatError, Heap, HostMem};
 
+use crate::pool::{MemoryError, OwnedMemory};
 use account::Trial;
-use memory::Memory;
+
+/// Alignment of the pool: the largest page size that a heap can have.
+const ALIGNMENT: u64 = 65536;
 
 /// The most threads that a run may have.
 pub const MAX_THREADS: u32 = 1024;
@@ -126,11 +128,8 @@ pub enum StressError {
     #[error(transparent)]
     Format(#[from] FormatError),
     /// The system has not got the memory.
-    #[error("the system does not give {bytes} bytes for the pool; choose a smaller one")]
-    Memory {
-        /// Bytes asked for.
-        bytes: u64,
-    },
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
 }
 
 /// Runs `options.ops` operations; `progress` is called, now and then and by
@@ -144,10 +143,12 @@ pub fn run(options: &Options, progress: &(dyn Fn(u64) + Sync)) -> Result<Report,
     if options.threads == 0 || options.threads > MAX_THREADS {
         return Err(StressError::Threads(options.threads));
     }
-    let memory = Memory::new(options.pool_bytes)?;
+    let memory = OwnedMemory::zeroed(options.pool_bytes, ALIGNMENT)?;
+    // SAFETY: `memory` outlives the heap, which alone uses it.
+    let mem = unsafe { HostMem::new(memory.base(), memory.len()) };
     let start = Instant::now();
-    let heap = Heap::format(memory.mem(), &Config::default())?;
-    let mut report = Trial::new(heap, memory.mem(), options, progress).run();
+    let heap = Heap::format(mem, &Config::default())?;
+    let mut report = Trial::new(heap, mem, options, progress).run();
     report.seconds = start.elapsed().as_secs_f64();
     Ok(report)
 }

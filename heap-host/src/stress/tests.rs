@@ -6,9 +6,9 @@ use heap_kernels::mem::{Fault, Order, Scope};
 use heap_kernels::{Config, Heap, HostMem, Mem};
 
 use super::account::Trial;
-use super::memory::Memory;
 use super::op::{Op, Stream};
-use super::{Options, Report, StressError, run};
+use super::{ALIGNMENT, Options, Report, StressError, run};
+use crate::pool::OwnedMemory;
 
 const MIB: u64 = 1 << 20;
 
@@ -112,7 +112,7 @@ fn impossible_options_are_refused() {
     }
     for bytes in [u64::MAX, 1 << 62] {
         let error = run(&options(1, 1, bytes, 1), &|_| ()).unwrap_err();
-        assert_eq!(error, StressError::Memory { bytes });
+        assert!(matches!(error, StressError::Memory(_)), "{error:?}");
     }
 }
 
@@ -191,13 +191,11 @@ unsafe impl<D: Defect> Mem for Broken<D> {
 
 fn first_error_with<D: Defect>(defect: D, threads: u32) -> Option<String> {
     let options = options(threads, 20_000, 4 * MIB, 5);
-    let memory = Memory::new(options.pool_bytes).unwrap();
-    let mem = Broken {
-        mem: memory.mem(),
-        defect,
-    };
-    let heap = Heap::format(mem, &Config::default()).unwrap();
-    let report = Trial::new(heap, memory.mem(), &options, &|_| ()).run();
+    let memory = OwnedMemory::zeroed(options.pool_bytes, ALIGNMENT).unwrap();
+    // SAFETY: the memory outlives the heap, which alone uses it.
+    let mem = unsafe { HostMem::new(memory.base(), memory.len()) };
+    let heap = Heap::format(Broken { mem, defect }, &Config::default()).unwrap();
+    let report = Trial::new(heap, mem, &options, &|_| ()).run();
     assert_eq!(report.passed(), report.first_error.is_none());
     report.first_error
 }
