@@ -1,9 +1,14 @@
 //! What can be said on the command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{
+    ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, value_parser,
+};
 use device_heap::sequence::Scope;
 
 use super::size;
@@ -52,7 +57,6 @@ Examples:
 /// Without a command it runs the HLT1 sequence, as `run` does.
 #[derive(Debug, Parser)]
 #[command(name = "dheap", version, after_help = EXAMPLES)]
-#[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Cli {
     #[command(subcommand)]
     pub(super) command: Option<Command>,
@@ -61,6 +65,38 @@ pub(super) struct Cli {
     /// Say more on standard error; twice for more (RUST_LOG overrides)
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     pub(super) verbose: u8,
+}
+
+impl Cli {
+    /// Parses a command line, the program's name first.
+    ///
+    /// # Errors
+    ///
+    /// What clap says, help among it; and options of `run` in front of a
+    /// command.
+    pub(super) fn parse_line(
+        line: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+    ) -> Result<Self, clap::Error> {
+        let matches = Self::command().try_get_matches_from(line)?;
+        if let (Some(command), Some(option)) = (matches.subcommand_name(), misplaced(&matches)) {
+            let message = format!(
+                "--{option} stands before the command {command}; write it behind, if it is an \
+                 option of {command}"
+            );
+            return Err(Self::command().error(ErrorKind::ArgumentConflict, message));
+        }
+        Self::from_arg_matches(&matches)
+    }
+}
+
+/// An option of `run` that was given without a command.
+fn misplaced(matches: &ArgMatches) -> Option<&str> {
+    let mut ids = matches.ids().map(clap::Id::as_str);
+    ids.find(|&id| {
+        id != "verbose"
+            && matches.try_contains_id(id).is_ok()
+            && matches.value_source(id) == Some(ValueSource::CommandLine)
+    })
 }
 
 #[derive(Debug, Subcommand)]
@@ -189,7 +225,6 @@ fn seconds(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_declarations_are_consistent() {
@@ -207,7 +242,7 @@ mod tests {
 
     #[test]
     fn no_command_is_run() {
-        let cli = Cli::try_parse_from(["dheap", "--events", "7", "--json", "-v"]).unwrap();
+        let cli = Cli::parse_line(["dheap", "--events", "7", "--json", "-v"]).unwrap();
         assert!(cli.command.is_none());
         assert_eq!(
             (cli.run.events, cli.run.json, cli.verbose),
@@ -218,12 +253,12 @@ mod tests {
     #[test]
     fn verbosity_may_come_before_the_command_and_after() {
         for line in [["dheap", "-v", "stress"], ["dheap", "stress", "-v"]] {
-            assert_eq!(Cli::try_parse_from(line).unwrap().verbose, 1, "{line:?}");
+            assert_eq!(Cli::parse_line(line).unwrap().verbose, 1, "{line:?}");
         }
     }
 
     #[test]
     fn options_of_run_do_not_go_before_another_command() {
-        assert!(Cli::try_parse_from(["dheap", "--events", "7", "stress"]).is_err());
+        assert!(Cli::parse_line(["dheap", "--events", "7", "stress"]).is_err());
     }
 }

@@ -14,7 +14,6 @@ mod stress;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::ErrorKind;
 
 use args::{Cli, Command};
@@ -23,7 +22,7 @@ use error::CliError;
 /// Parses the arguments and does what they say: 0 done, 1 the work failed, 2
 /// bad input or usage.
 pub(crate) fn main() -> ExitCode {
-    match Cli::try_parse().map_err(told) {
+    match Cli::parse_line(std::env::args_os()).map_err(told) {
         Ok(cli) => finish(dispatch(cli)),
         Err(code) => code,
     }

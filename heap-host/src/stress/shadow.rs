@@ -22,27 +22,45 @@ pub(super) struct Block {
     pub(super) tag: u64,
 }
 
-/// One bit per granule of the pool: whether it is part of a live block.
-pub(super) struct Map(Vec<AtomicU64>);
+/// Two bits per granule of the pool.
+pub(super) struct Map {
+    /// Whether it is part of a live block.
+    live: Vec<AtomicU64>,
+    /// Whether a block that began there was freed.
+    freed: Vec<AtomicU64>,
+}
 
 impl Map {
     pub(super) fn new(pool_bytes: u64) -> Self {
         let words = pool_bytes.div_ceil(GRANULE * 64);
-        Self((0..words).map(|_| AtomicU64::new(0)).collect())
+        let zeros = || (0..words).map(|_| AtomicU64::new(0)).collect();
+        Self {
+            live: zeros(),
+            freed: zeros(),
+        }
+    }
+
+    /// Whether a block that began at `offset` was freed.
+    pub(super) fn was_freed(&self, offset: u64) -> bool {
+        let (granule, rest) = (offset / GRANULE, offset % GRANULE);
+        let word = self.freed[(granule / 64) as usize].load(Ordering::Relaxed);
+        rest == 0 && word >> (granule % 64) & 1 == 1
     }
 
     /// Marks a block live; whether no byte of it was.
     pub(super) fn claim(&self, block: &Block) -> bool {
         // Relaxed: each bit changes hands with its block, through the heap.
         masks(block).fold(true, |free, (word, mask)| {
-            self.0[word].fetch_or(mask, Ordering::Relaxed) & mask == 0 && free
+            self.live[word].fetch_or(mask, Ordering::Relaxed) & mask == 0 && free
         })
     }
 
     /// Marks a block dead; whether every byte of it was live.
     pub(super) fn release(&self, block: &Block) -> bool {
+        let granule = block.offset / GRANULE;
+        self.freed[(granule / 64) as usize].fetch_or(1 << (granule % 64), Ordering::Relaxed);
         masks(block).fold(true, |live, (word, mask)| {
-            self.0[word].fetch_and(!mask, Ordering::Relaxed) & mask == mask && live
+            self.live[word].fetch_and(!mask, Ordering::Relaxed) & mask == mask && live
         })
     }
 }
@@ -154,7 +172,9 @@ mod tests {
         assert!(map.claim(&block(1008, 1040)));
         assert!(map.claim(&block(2048, 16)));
         assert!(!map.claim(&block(2032, 16)));
+        assert!(!map.was_freed(1008));
         assert!(map.release(&block(1008, 1040)));
+        assert!(map.was_freed(1008) && !map.was_freed(1009) && !map.was_freed(1024));
         assert!(!map.release(&block(1008, 16)));
     }
 
