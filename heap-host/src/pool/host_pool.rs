@@ -178,7 +178,10 @@ impl HostPool {
     /// If the pool has no such byte.
     #[inline]
     pub fn pointer(&self, offset: u64) -> *mut u8 {
-        assert!(offset < self.heap.mem().len(), "no byte {offset} in this pool");
+        assert!(
+            offset < self.heap.mem().len(),
+            "no byte {offset} in this pool"
+        );
         self.heap.mem().pointer(offset)
     }
 
@@ -207,11 +210,17 @@ impl HostPool {
 
     /// The named blocks that are still there, by offset.
     pub fn leaks(&self) -> Vec<Leak> {
-        let Some(names) = &self.names else { return Vec::new() };
+        let Some(names) = &self.names else {
+            return Vec::new();
+        };
         let leak = |(&offset, name): (&u64, &Arc<str>)| {
             let bytes = self.heap.usable_size(offset).ok()?;
             let name = Arc::clone(name);
-            Some(Leak { offset, bytes, name })
+            Some(Leak {
+                offset,
+                bytes,
+                name,
+            })
         };
         let mut leaks: Vec<Leak> = names.lock().iter().filter_map(leak).collect();
         leaks.sort_by_key(|leak| leak.offset);
