@@ -3,5 +3,6 @@
 
 pub mod plan;
 pub mod pool;
+pub mod runtime;
 pub mod sequence;
 pub mod stress;

@@ -59,8 +59,16 @@ mod tests {
     #[test]
     fn the_spread_and_the_largest_are_as_stated() {
         let counts = counts("100000", 5);
-        let variance = counts.iter().map(|count| (count / 1e5 - 1.0).powi(2)).sum::<f64>() / 1e5;
-        assert!((variance.sqrt() - SPREAD).abs() < 0.01, "{}", variance.sqrt());
+        let variance = counts
+            .iter()
+            .map(|count| (count / 1e5 - 1.0).powi(2))
+            .sum::<f64>()
+            / 1e5;
+        assert!(
+            (variance.sqrt() - SPREAD).abs() < 0.01,
+            "{}",
+            variance.sqrt()
+        );
         let largest = counts.iter().fold(0.0f64, |a, &b| a.max(b));
         assert!(largest <= LARGEST * 1e5 + 1.0);
     }

@@ -38,8 +38,13 @@ pub(super) const fn mix(mut x: u64) -> u64 {
     x ^ x >> 31
 }
 
+/// The word that follows the one of value `base` after `words` more.
+pub(super) const fn advance(base: u64, words: u64) -> u64 {
+    base.wrapping_add(words.wrapping_mul(STEP))
+}
+
 const fn word(base: u64, index: usize) -> u64 {
-    base.wrapping_add((index as u64).wrapping_mul(STEP))
+    advance(base, index as u64)
 }
 
 /// Writes the pattern that begins with `base`.
@@ -63,7 +68,9 @@ pub(super) fn verify(part: &[u8], base: u64) -> Option<Difference> {
     }
     let mut last = [0; 8];
     last[..tail.len()].copy_from_slice(tail);
-    let cut = u64::MAX.checked_shr(64 - 8 * tail.len() as u32).unwrap_or(0);
+    let cut = u64::MAX
+        .checked_shr(64 - 8 * tail.len() as u32)
+        .unwrap_or(0);
     let (found, expected) = (u64::from_le_bytes(last), word(base, words.len()) & cut);
     difference(found, expected, words.len() * 8)
 }
@@ -79,7 +86,11 @@ fn differs(words: &[[u8; 8]], start: u64) -> bool {
 #[cold]
 fn first_difference(words: &[[u8; 8]], start: u64, at: usize) -> Option<Difference> {
     words.iter().enumerate().find_map(|(index, &bytes)| {
-        difference(u64::from_le_bytes(bytes), word(start, index), at + index * 8)
+        difference(
+            u64::from_le_bytes(bytes),
+            word(start, index),
+            at + index * 8,
+        )
     })
 }
 
@@ -113,7 +124,10 @@ mod tests {
             part[at] ^= 0x10;
             let difference = verify(&part, base(0, 0)).unwrap();
             assert_eq!(difference.byte, at as u64);
-            assert_eq!(difference.expected ^ difference.found, 0x10 << (8 * (at % 8)));
+            assert_eq!(
+                difference.expected ^ difference.found,
+                0x10 << (8 * (at % 8))
+            );
             part[at] ^= 0x10;
         }
     }
