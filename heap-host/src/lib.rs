@@ -2,4 +2,7 @@
 //! buffers, the static arena planned from their lifetimes, and the runtime.
 
 pub mod plan;
+pub mod pool;
+pub mod runtime;
 pub mod sequence;
+pub mod stress;

@@ -26,10 +26,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![no_std]
+#![cfg_attr(
+    target_arch = "nvptx64",
+    feature(abi_ptx, asm_experimental_arch, stdarch_nvptx)
+)]
 
 #[cfg(any(test, feature = "testing"))]
 extern crate std;
 
+#[cfg(target_arch = "nvptx64")]
+pub mod device;
 pub mod heap;
 pub mod host;
 mod layout;
@@ -41,8 +47,8 @@ pub mod testing;
 pub mod warp;
 
 pub use heap::{
-    AllocError, ClassStats, Corruption, FreeError, Heap, Offender, ReallocError, Request, Stats,
-    Survey, Tally, WarpBlock,
+    AllocError, ClassStats, Corruption, FreeError, Heap, HeapHandle, Offender, ReallocError,
+    Request, Stats, Survey, Tally, WarpBlock,
 };
 pub use host::HostMem;
 pub use layout::classes::{class_of, class_size};

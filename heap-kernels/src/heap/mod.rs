@@ -3,6 +3,7 @@
 mod alloc;
 mod check;
 mod free;
+mod handle;
 mod inspect;
 mod locate;
 mod realloc;
@@ -13,6 +14,7 @@ use core::fmt;
 
 pub use alloc::WarpBlock;
 pub use check::{Corruption, Tally};
+pub use handle::HeapHandle;
 pub use inspect::{ClassStats, Offender, Stats, Survey};
 pub use realloc::ReallocError;
 
@@ -29,6 +31,7 @@ use crate::runs::Place;
 ///
 /// Blocks are named by their offset from the pool's first byte, in bytes.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub struct Heap<M> {
     pub(crate) pool: Pool<M>,
 }
@@ -166,7 +169,22 @@ impl<M: Mem> Heap<M> {
     /// Nobody else may use the heap meanwhile; afterwards no block handed out
     /// before may be used or freed.
     pub fn reset(&self) {
-        self.pool.zero();
+        self.zero_part(0, 1);
+        self.begin_part(0, 1);
+    }
+
+    /// Zeroes the `part`-th of `parts` pieces of the metadata: the first step
+    /// of formatting or resetting a heap by many lanes, which have it to
+    /// themselves.
+    pub fn zero_part(&self, part: u64, parts: u64) {
+        self.pool.zero_part(part, parts);
+    }
+
+    /// The second step, after [`zero_part`](Self::zero_part) of all pieces is
+    /// visible: the `part`-th of `parts` shares of what is not zero in an
+    /// empty heap.
+    pub fn begin_part(&self, part: u64, parts: u64) {
+        self.pool.begin_part(part, parts);
     }
 
     /// Gives the pages of empty slabs back that were retained (see

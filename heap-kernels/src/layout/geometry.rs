@@ -121,13 +121,18 @@ impl core::error::Error for FormatError {}
 
 /// Offsets and counts of the parts of one pool. All offsets in bytes from the
 /// pool's start.
+///
+/// `repr(C)` and without padding: a host copies it to a device, where another
+/// compiler's code reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub struct Geometry {
     pub(crate) len: u64,
     pub(crate) page_shift: u32,
     pub(crate) shards: u32,
     pub(crate) classes: u32,
-    pub(crate) retain: bool,
+    /// Not zero: see [`Config::retain`].
+    pub(crate) retain: u32,
     pub(crate) pages: u64,
     pub(crate) counters: u64,
     pub(crate) heads: u64,
@@ -169,7 +174,7 @@ impl Geometry {
         }
         let mut geometry = Self::parts(page.ilog2(), shards, class_of(small_max) + 1);
         geometry.len = len;
-        geometry.retain = config.retain;
+        geometry.retain = u32::from(config.retain);
         geometry.fit()?;
         Ok(geometry)
     }
@@ -186,7 +191,7 @@ impl Geometry {
             page_shift,
             shards,
             classes,
-            retain: false,
+            retain: 0,
             pages: 0,
             counters,
             heads,

@@ -40,6 +40,7 @@ pub(crate) enum Counter {
 
 /// A pool's memory and its layout: what the rooms `runs` and `slab` work on.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub(crate) struct Pool<M> {
     pub(crate) mem: M,
     pub(crate) geo: Geometry,
@@ -54,18 +55,8 @@ impl<M: Mem> Pool<M> {
         let geo = Geometry::new(mem.len(), config)?;
         let pool = Self { mem, geo };
         pool.check_base()?;
-        for (at, value) in HEADER.into_iter().zip(pool.header_words()) {
-            pool.mem.store(at, value, Order::Relaxed);
-        }
-        for class in 0..geo.classes {
-            let size = class_size(class);
-            let shape = slab_shape(size, geo.page_size(), geo.pages);
-            let at = pool.class_at(class);
-            let counts = u64::from(shape.pages) << 32 | u64::from(shape.slots);
-            pool.mem.store(at, counts, Order::Relaxed);
-            pool.mem.store(at + 8, reciprocal(size), Order::Relaxed);
-        }
-        pool.zero();
+        pool.zero_part(0, 1);
+        pool.begin_part(0, 1);
         Ok(pool)
     }
 
@@ -114,14 +105,43 @@ impl<M: Mem> Pool<M> {
         Err(FormatError::Misaligned { base, page_size })
     }
 
-    /// Puts everything but the geometry into its start state.
-    pub(crate) fn zero(&self) {
-        let from = self.geo.counters;
-        // SAFETY: the metadata behind the class table lies in the pool; who
-        // formats or resets a pool has it to itself.
-        unsafe { self.mem.fill(from, self.geo.metadata - from, 0) };
-        // What lies behind the last page, or the last word of a level, is used.
-        // So the last word has used pages from the start, and stays dirty.
+    /// Zeroes the `part`-th of `parts` pieces of everything behind the class
+    /// table. Who formats or resets a pool has it to itself.
+    pub(crate) fn zero_part(&self, part: u64, parts: u64) {
+        let words = (self.geo.metadata - self.geo.counters) / 8;
+        let piece = words.div_ceil(parts);
+        let from = part.saturating_mul(piece).min(words);
+        let to = (from + piece).min(words);
+        // SAFETY: the piece lies in the pool, and nobody else zeroes it.
+        unsafe {
+            self.mem
+                .fill(self.geo.counters + from * 8, (to - from) * 8, 0)
+        };
+    }
+
+    /// Writes what is not zero in an empty heap: the geometry, every `parts`-th
+    /// entry of the class table from the `part`-th on, and the last words of
+    /// the bitmaps. After all pieces are zeroed.
+    pub(crate) fn begin_part(&self, part: u64, parts: u64) {
+        for class in (part as u32..self.geo.classes).step_by(parts as usize) {
+            let size = class_size(class);
+            let shape = slab_shape(size, self.geo.page_size(), self.geo.pages);
+            let at = self.class_at(class);
+            let counts = u64::from(shape.pages) << 32 | u64::from(shape.slots);
+            self.mem.store(at, counts, Order::Relaxed);
+            self.mem.store(at + 8, reciprocal(size), Order::Relaxed);
+        }
+        if part == 0 {
+            for (at, value) in HEADER.into_iter().zip(self.header_words()) {
+                self.mem.store(at, value, Order::Relaxed);
+            }
+            self.close_ends();
+        }
+    }
+
+    /// What lies behind the last page, or the last word of a level, is used;
+    /// so the last word of run bits stays dirty.
+    fn close_ends(&self) {
         let mut bits = self.geo.pages;
         let last_word = (bits - 1) / 64;
         if !bits.is_multiple_of(64) {

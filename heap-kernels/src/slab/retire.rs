@@ -11,7 +11,8 @@ impl<M: Mem> Pool<M> {
     /// Retires a slab that the caller has just made empty, unless it is to be
     /// kept where its class would look first. Says whether it is gone.
     pub(super) fn retire_unless_retained(&self, shard: u32, descriptor: u32, class: u32) -> bool {
-        if self.geo.retain && self.head(shard, class, Order::Relaxed).top() == Some(descriptor) {
+        if self.geo.retain != 0 && self.head(shard, class, Order::Relaxed).top() == Some(descriptor)
+        {
             return false;
         }
         self.retire(descriptor)

@@ -1,5 +1,7 @@
 //! The order in which a small request looks for room.
 
+use core::ops::ControlFlow;
+
 use super::Grant;
 use crate::layout::classes::class_size;
 use crate::layout::words::PageWord;
@@ -29,6 +31,23 @@ pub(crate) enum Room {
     Run(u64),
 }
 
+/// What a search has seen so far.
+struct Search {
+    contended: bool,
+}
+
+impl Search {
+    /// Ends the search where something was found.
+    fn look(&mut self, result: Result<Room, NoRun>) -> ControlFlow<Room> {
+        match result {
+            Ok(room) => return ControlFlow::Break(room),
+            Err(NoRun::Contended) => self.contended = true,
+            Err(NoRun::Nothing) => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
 impl<M: Mem> Pool<M> {
     /// Finds room for some of the lanes.
     ///
@@ -54,8 +73,11 @@ impl<M: Mem> Pool<M> {
             if self.refused(Counter::SlotRefusal, before, amount) {
                 return Err(NoRun::Nothing);
             }
-            if let Some(room) = self.look_everywhere(request) {
-                return Ok(room);
+            match self.look_everywhere(request) {
+                ControlFlow::Break(room) => return Ok(room),
+                // Something was there, and went to others: no proof.
+                ControlFlow::Continue(NoRun::Contended) => continue,
+                ControlFlow::Continue(NoRun::Nothing) => {}
             }
             let proved = if request.align <= 16 {
                 self.prove_refusal(Counter::SlotRefusal, before, amount)
@@ -71,7 +93,9 @@ impl<M: Mem> Pool<M> {
         Err(NoRun::Contended)
     }
 
-    fn look_everywhere(&self, request: &SmallRequest) -> Option<Room> {
+    /// Looks in each place once, the likely ones first. `Contended` where any
+    /// of them had something that others took.
+    fn look_everywhere(&self, request: &SmallRequest) -> ControlFlow<Room, NoRun> {
         let SmallRequest {
             class,
             lanes,
@@ -79,34 +103,34 @@ impl<M: Mem> Pool<M> {
             ..
         } = *request;
         let aside = self.geo.shards;
-        let near = [shard, aside]
-            .into_iter()
-            .find_map(|s| self.take_slots(s, class, lanes).ok());
-        let near = near.or_else(|| self.form(shard, class, lanes).ok());
-        let far = || (0..aside).find_map(|s| self.take_slots(s, class, lanes).ok());
-        let reclaimed = || {
-            self.reclaim()
-                .then(|| self.form(shard, class, lanes).ok())
-                .flatten()
-        };
-        near.or_else(far)
-            .or_else(reclaimed)
-            .or_else(|| self.larger_slot(request))
-            .map(Room::Slots)
-            .or_else(|| self.own_run(request))
-    }
-
-    /// One slot of a larger class whose slots have the alignment.
-    fn larger_slot(&self, request: &SmallRequest) -> Option<Grant> {
-        (request.class + 1..self.geo.classes)
-            .filter(|&class| class_size(class).is_multiple_of(request.align))
-            .find_map(|class| {
-                (0..=self.geo.shards).find_map(|shard| self.take_slots(shard, class, 1).ok())
-            })
+        let mut search = Search { contended: false };
+        for near in [shard, aside] {
+            search.look(self.take_slots(near, class, lanes).map(Room::Slots))?;
+        }
+        search.look(self.form(shard, class, lanes).map(Room::Slots))?;
+        for far in 0..aside {
+            search.look(self.take_slots(far, class, lanes).map(Room::Slots))?;
+        }
+        if self.reclaim() {
+            search.look(self.form(shard, class, lanes).map(Room::Slots))?;
+        }
+        for larger in class + 1..self.geo.classes {
+            if class_size(larger).is_multiple_of(request.align) {
+                for any in 0..=aside {
+                    search.look(self.take_slots(any, larger, 1).map(Room::Slots))?;
+                }
+            }
+        }
+        search.look(self.own_run(request))?;
+        ControlFlow::Continue(if search.contended {
+            NoRun::Contended
+        } else {
+            NoRun::Nothing
+        })
     }
 
     /// A run for one block that no slab has room for.
-    fn own_run(&self, request: &SmallRequest) -> Option<Room> {
+    fn own_run(&self, request: &SmallRequest) -> Result<Room, NoRun> {
         let pages = class_size(request.class).div_ceil(self.geo.page_size());
         let align = request.align;
         let wanted = RunRequest {
@@ -115,9 +139,9 @@ impl<M: Mem> Pool<M> {
             place: Place::Low,
             spread: request.shard,
         };
-        let page = self.take_run(&wanted).ok()?;
+        let page = self.take_run(&wanted)?;
         self.begin_run(page, pages);
-        Some(Room::Run(page))
+        Ok(Room::Run(page))
     }
 
     /// Marks a claimed run as one block.

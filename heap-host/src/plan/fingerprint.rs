@@ -1,0 +1,128 @@
+//! The identity of an instance, by which a stale plan is refused.
+
+use std::fmt;
+use std::hash::Hasher;
+
+use siphasher::sip128::{Hasher128, SipHasher13};
+
+use super::instance::Buffer;
+
+/// Version of what is hashed, and in which order. A change makes every older
+/// plan stale.
+const SCHEME: u64 = 1;
+
+/// A 128-bit hash over names, lifetimes, sizes and alignments, in order.
+///
+/// It is the same on every machine and in every build. It tells apart
+/// instances that differ by accident (a changed size, one buffer more); it is
+/// no defence against somebody who looks for a collision. `Display` prints 32
+/// hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Fingerprint(u128);
+
+impl Fingerprint {
+    /// The fingerprint of `buffers`, in O(total length of the names).
+    pub(super) fn of(buffers: &[Buffer]) -> Self {
+        let mut hasher = SipHasher13::new();
+        put(&mut hasher, SCHEME);
+        put(&mut hasher, buffers.len() as u64);
+        for buffer in buffers {
+            // The length in front keeps "ab","c" apart from "a","bc".
+            put(&mut hasher, buffer.name.len() as u64);
+            hasher.write(buffer.name.as_bytes());
+            put(&mut hasher, buffer.lower);
+            put(&mut hasher, buffer.upper);
+            put(&mut hasher, buffer.size);
+            put(&mut hasher, buffer.alignment);
+        }
+        Fingerprint(hasher.finish128().as_u128())
+    }
+
+    /// The 128 bits.
+    pub fn to_u128(self) -> u128 {
+        self.0
+    }
+}
+
+/// `Hasher::write_u64` would follow the machine's byte order.
+fn put(hasher: &mut SipHasher13, word: u64) {
+    hasher.write(&word.to_le_bytes());
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Fingerprint({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_on_every_machine() {
+        let print = Fingerprint::of(&[Buffer::new("a", 0, 1, 2)]);
+        assert_eq!(print.to_string(), "be98144cbfe92d127f83e3bfd0db02da");
+    }
+
+    #[test]
+    fn every_field_and_the_order_count() {
+        let base = Buffer::new("a", 1, 2, 3);
+        let other = Buffer::new("b", 1, 2, 3);
+        let variants = [
+            vec![base.clone(), other.clone()],
+            vec![other.clone(), base.clone()],
+            vec![base.clone()],
+            vec![],
+            vec![
+                Buffer {
+                    lower: 0,
+                    ..base.clone()
+                },
+                other.clone(),
+            ],
+            vec![
+                Buffer {
+                    upper: 9,
+                    ..base.clone()
+                },
+                other.clone(),
+            ],
+            vec![
+                Buffer {
+                    size: 9,
+                    ..base.clone()
+                },
+                other.clone(),
+            ],
+            vec![
+                Buffer {
+                    alignment: 8,
+                    ..base.clone()
+                },
+                other.clone(),
+            ],
+            vec![
+                Buffer {
+                    name: "ab".into(),
+                    ..base
+                },
+                Buffer {
+                    name: String::new(),
+                    ..other
+                },
+            ],
+        ];
+        let prints: std::collections::BTreeSet<_> = variants
+            .iter()
+            .map(|buffers| Fingerprint::of(buffers))
+            .collect();
+        assert_eq!(prints.len(), variants.len());
+    }
+}

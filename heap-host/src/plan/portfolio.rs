@@ -1,0 +1,302 @@
+//! The best of several ordered fits.
+//!
+//! Placing buffers by falling size into the lowest gap is the usual planner
+//! of inference runtimes (Pisarchyk and Lee, "Efficient Memory Management for
+//! Deep Neural Net Inference", 2020, "greedy by size"). No order is the best
+//! for all instances, so several are tried, with two ways to choose a gap.
+
+use std::cmp::Reverse;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::Instant;
+
+use rayon::prelude::*;
+
+use super::fit::{Placement, Run};
+use super::problem::{Component, Item};
+use super::space::{Fit, space_for};
+
+/// What comes first. Ties go to the larger size, then the longer life, then
+/// the earlier start, then the place in the instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    /// Falling size.
+    Size,
+    /// Falling size times steps.
+    Area,
+    /// Falling number of steps.
+    Lifetime,
+    /// Rising first step.
+    Start,
+    /// Falling end.
+    End,
+    /// Falling number of items alive together with this one.
+    Conflicts,
+    /// Falling largest live sum during the life of the item.
+    Contention,
+}
+
+/// All that is tried; among equal peaks the first one wins. Those in front
+/// are the cheapest and the best on large instances.
+const STRATEGIES: [(Order, Fit); 14] = [
+    (Order::Size, Fit::First),
+    (Order::Area, Fit::First),
+    (Order::Contention, Fit::First),
+    (Order::Lifetime, Fit::First),
+    (Order::Size, Fit::Best),
+    (Order::Area, Fit::Best),
+    (Order::Contention, Fit::Best),
+    (Order::Lifetime, Fit::Best),
+    (Order::Start, Fit::Best),
+    (Order::End, Fit::Best),
+    (Order::Conflicts, Fit::First),
+    (Order::Conflicts, Fit::Best),
+    (Order::Start, Fit::First),
+    (Order::End, Fit::First),
+];
+
+/// With more items than [`MANY`] only this many strategies run without a
+/// deadline: the others cost ten times as much and hardly ever win there.
+const CHEAP: usize = 4;
+
+/// See [`CHEAP`].
+const MANY: usize = 4096;
+
+/// Components up to this size are not worth a thread.
+const SEQUENTIAL: usize = 64;
+
+/// Runs the strategies on `component` until one reaches `goal`, on all
+/// threads.
+///
+/// At the deadline every strategy but the first stops. The result depends on
+/// the deadline only; `None` when each would pass 2^64 - 1.
+pub(super) fn best_fit_of_all(
+    component: &Component,
+    goal: u64,
+    deadline: Option<Instant>,
+) -> Option<Placement> {
+    let race = Race {
+        component,
+        goal,
+        deadline,
+        best: AtomicU64::new(u64::MAX),
+        winner: AtomicUsize::new(usize::MAX),
+    };
+    let few = component.items.len() > MANY && deadline.is_none();
+    let indices = 0..if few { CHEAP } else { STRATEGIES.len() };
+    let placements: Vec<_> = if component.items.len() <= SEQUENTIAL {
+        indices.map(|index| race.run(index)).collect()
+    } else {
+        indices
+            .into_par_iter()
+            .with_max_len(1)
+            .map(|index| race.run(index))
+            .collect()
+    };
+    placements
+        .into_iter()
+        .flatten()
+        .min_by_key(|placement| placement.peak)
+}
+
+/// What the strategies know of each other. It only prunes runs that cannot
+/// win, so relaxed loads do: a stale value prunes less and changes no result.
+struct Race<'a> {
+    component: &'a Component,
+    goal: u64,
+    deadline: Option<Instant>,
+    /// The lowest peak of a finished run.
+    best: AtomicU64,
+    /// The first strategy that is known to reach the goal.
+    winner: AtomicUsize,
+}
+
+impl Race<'_> {
+    fn run(&self, index: usize) -> Option<Placement> {
+        let overtaken = || self.winner.load(Relaxed) < index;
+        if overtaken() {
+            return None;
+        }
+        let (order, fit) = STRATEGIES[index];
+        let order = order.of(self.component);
+        let mut space = space_for(self.component);
+        let mut offsets = vec![0; self.component.items.len()];
+        let run = Run {
+            items: &self.component.items,
+            order: &order,
+            fit,
+            kept: 0,
+        };
+        let mut asked = 0u32;
+        let peak = run.place(space.as_mut(), &mut offsets, |peak| {
+            asked += 1;
+            let late = index > 0 && asked.is_multiple_of(16) && self.is_late();
+            // An equal peak may still win, by a lower index.
+            !late && !overtaken() && peak <= self.best.load(Relaxed)
+        })?;
+        self.best.fetch_min(peak, Relaxed);
+        if peak <= self.goal {
+            self.winner.fetch_min(index, Relaxed);
+        }
+        Some(Placement { offsets, peak })
+    }
+
+    fn is_late(&self) -> bool {
+        self.deadline
+            .is_some_and(|deadline| Instant::now() >= deadline)
+    }
+}
+
+impl Order {
+    /// The items of `component` in this order, O(n log n).
+    fn of(self, component: &Component) -> Vec<u32> {
+        let items = &component.items;
+        match self {
+            Order::Size => sorted(items, |_| Reverse(0u8)),
+            Order::Area => sorted(items, |i| Reverse(items[i].area())),
+            Order::Lifetime => sorted(items, |i| Reverse(items[i].steps)),
+            Order::Start => sorted(items, |i| items[i].first),
+            Order::End => sorted(items, |i| Reverse(items[i].last)),
+            Order::Conflicts => {
+                let conflicts = conflicts(items);
+                sorted(items, |i| Reverse(conflicts[i]))
+            }
+            Order::Contention => {
+                let contention = contention(component);
+                sorted(items, |i| Reverse(contention[i]))
+            }
+        }
+    }
+}
+
+fn sorted<K: Ord>(items: &[Item], key: impl Fn(usize) -> K) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..).take(items.len()).collect();
+    order.sort_by_cached_key(|&index| {
+        let item = &items[index as usize];
+        let ties = (Reverse(item.size), Reverse(item.steps), item.first, index);
+        (key(index as usize), ties)
+    });
+    order
+}
+
+/// How many items each one meets, itself among them.
+fn conflicts(items: &[Item]) -> Vec<usize> {
+    let mut starts: Vec<_> = items.iter().map(|item| item.first).collect();
+    let mut ends: Vec<_> = items.iter().map(|item| item.last).collect();
+    starts.sort_unstable();
+    ends.sort_unstable();
+    let started = |item: &Item| starts.partition_point(|&start| start < item.last);
+    let over = |item: &Item| ends.partition_point(|&end| end <= item.first);
+    items
+        .iter()
+        .map(|item| started(item) - over(item))
+        .collect()
+}
+
+/// The largest live sum during the life of each item.
+fn contention(component: &Component) -> Vec<u64> {
+    let mut changes = vec![0i128; component.sections + 1];
+    for item in &component.items {
+        changes[item.first] += i128::from(item.size);
+        changes[item.last] -= i128::from(item.size);
+    }
+    let sums: Vec<u64> = changes
+        .iter()
+        .scan(0i128, |sum, change| {
+            *sum += change;
+            // The sum of all sizes fits in 64 bits.
+            Some(u64::try_from(*sum).unwrap_or(u64::MAX))
+        })
+        .collect();
+    let table = SparseMax::new(sums);
+    component
+        .items
+        .iter()
+        .map(|item| table.max(item.first, item.last))
+        .collect()
+}
+
+/// Range maxima in O(1) after O(n log n): row k holds the maxima of 2^k
+/// neighbours.
+struct SparseMax {
+    rows: Vec<Vec<u64>>,
+}
+
+impl SparseMax {
+    fn new(values: Vec<u64>) -> Self {
+        let mut rows = vec![values];
+        let mut width = 1;
+        while let Some(row) = rows.last().filter(|row| row.len() > width) {
+            let next = (width..row.len())
+                .map(|i| row[i - width].max(row[i]))
+                .collect();
+            rows.push(next);
+            width *= 2;
+        }
+        SparseMax { rows }
+    }
+
+    /// The maximum of `first..last`, which is not empty.
+    fn max(&self, first: usize, last: usize) -> u64 {
+        let level = (last - first).ilog2() as usize;
+        let row = &self.rows[level];
+        row[first].max(row[last - (1 << level)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::generate;
+    use super::super::problem::components;
+    use super::*;
+
+    #[test]
+    fn range_maxima() {
+        let mut rng = fastrand::Rng::with_seed(3);
+        for length in 1..40 {
+            let values: Vec<u64> = (0..length).map(|_| rng.u64(0..50)).collect();
+            let table = SparseMax::new(values.clone());
+            for first in 0..length {
+                for last in first + 1..=length {
+                    assert_eq!(
+                        Some(table.max(first, last)),
+                        values[first..last].iter().max().copied()
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_order_is_a_permutation_and_counts_are_right() {
+        let instance = generate::random(5, 90);
+        for component in components(&instance) {
+            let items = &component.items;
+            for (order, _) in STRATEGIES {
+                let mut order = order.of(&component);
+                order.sort_unstable();
+                assert!(order.iter().copied().eq((0..).take(items.len())));
+            }
+            let meets = |item: &Item| items.iter().filter(|other| other.meets(item)).count();
+            assert!(conflicts(items).into_iter().eq(items.iter().map(meets)));
+        }
+    }
+
+    #[test]
+    fn threads_do_not_change_the_winner() {
+        let instance = generate::random(9, 400);
+        let component = components(&instance).swap_remove(0);
+        let run = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()
+                .unwrap();
+            pool.install(|| best_fit_of_all(&component, 0, None))
+                .unwrap()
+        };
+        let alone = run(1);
+        for threads in [2, 3, 8] {
+            let other = run(threads);
+            assert_eq!((alone.peak, &alone.offsets), (other.peak, &other.offsets));
+        }
+    }
+}
