@@ -2,6 +2,7 @@
 //! machine of 32-lane warps, programs of heap operations, an independent
 //! shadow model, and the contract that every backend keeps.
 
+pub mod generate;
 pub mod lockstep;
 pub mod memory;
 mod pattern;

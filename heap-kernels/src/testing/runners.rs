@@ -116,34 +116,43 @@ pub fn run_lockstep_on<M: HostBytes>(mem: M, program: &Program, schedule: &Sched
     for (number, phase) in (0..).zip(&program.phases) {
         let mut schedule = schedule.clone();
         schedule.seed = schedule.seed.wrapping_add(number);
-        run_phase(&session, phase, schedule);
+        run_phase(&session, phase, LANES, schedule);
         end_phase(&session, phase.end);
     }
     session.finish();
 }
 
-/// Runs a program of one phase of which a part of the machine may stop for
-/// ever (see [`Schedule::stop`]); the heap then, and what the lanes came to.
-/// The contents of all blocks that have not been lost with a stopped lane are
-/// checked at the end.
+/// Runs a program's first phase on warps of `lanes` lanes, where a part of the
+/// machine may stop for ever (see [`Schedule::stop`]); checks the contents of all blocks that were
+/// not lost with it; then calls `after`, for what the heap is still good for.
 ///
 /// # Panics
 ///
 /// As [`run_lockstep`].
 pub fn run_stopping(
-    memory: &PoolMemory,
     program: &Program,
+    lanes: u32,
     schedule: Schedule,
-) -> (Heap<LockstepMem<HostMem>>, Outcome<()>) {
+    after: impl FnOnce(&Session<LockstepMem<HostMem>>),
+) -> Outcome<()> {
+    let memory = memory(program);
     let session = Session::new(format(LockstepMem::new(memory.mem()), program), false);
-    let outcome = run_phase(&session, &program.phases[0], schedule);
+    let outcome = run_phase(&session, &program.phases[0], lanes, schedule);
     session.verify_contents();
-    (*session.heap(), outcome)
+    after(&session);
+    session.verify_contents();
+    outcome
 }
 
-fn run_phase<M: HostBytes>(session: &Session<M>, phase: &Phase, schedule: Schedule) -> Outcome<()> {
+/// Deals the lists out to warps of `lanes` lanes, or of as many as there are.
+fn run_phase<M: HostBytes>(
+    session: &Session<M>,
+    phase: &Phase,
+    lanes: u32,
+    schedule: Schedule,
+) -> Outcome<()> {
     let lists = phase.lanes.len() as u32;
-    let lanes = lists.min(LANES);
+    let lanes = lists.min(lanes);
     let machine = Machine {
         warps: lists.div_ceil(lanes),
         lanes,

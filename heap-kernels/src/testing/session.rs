@@ -439,6 +439,20 @@ impl<M: HostBytes> Session<M> {
         }
     }
 
+    /// Frees all that is live, as far as the model knows.
+    ///
+    /// # Panics
+    ///
+    /// If a block's contents were overwritten, or its free is refused.
+    pub fn free_all(&self) {
+        let lane = SingleLane::new(0);
+        loop {
+            let taken = self.model().shadow.take(0);
+            let Some(taken) = taken else { break };
+            self.free_taken(&lane, &taken);
+        }
+    }
+
     /// Frees all that is live, and checks that nothing is missing then.
     ///
     /// # Panics
@@ -447,12 +461,7 @@ impl<M: HostBytes> Session<M> {
     /// empty heap could give cannot be had.
     pub fn finish(self) {
         self.settle();
-        let lane = SingleLane::new(0);
-        loop {
-            let taken = self.model().shadow.take(0);
-            let Some(taken) = taken else { break };
-            self.free_taken(&lane, &taken);
-        }
+        self.free_all();
         self.check_heap();
         assert_eq!(
             self.heap.stats().largest_free_run,
