@@ -67,9 +67,9 @@ fn planning_time(sequence: &Sequence) -> Result<()> {
 /// Bisects for the smallest pool in which a batch of 1,000 events is not split,
 /// down to 64 KiB.
 fn smallest_pool(sequence: &Sequence, seed: u64) -> Result<()> {
-    let run = |pool_bytes: Option<u64>| -> Result<Report> {
+    let run = |pool_bytes: u64| -> Result<Report> {
         let options = Options {
-            pool_bytes,
+            pool_bytes: Some(pool_bytes),
             seed,
             ..Options::default()
         };
@@ -77,12 +77,12 @@ fn smallest_pool(sequence: &Sequence, seed: u64) -> Result<()> {
         assert!(report.verified && report.leaked_bytes == 0, "{report:?}");
         Ok(report)
     };
-    let report = run(None)?;
-    let bound = report.dynamic.lower_bound_bytes;
-    let (mut low, mut high) = (bound, report.dynamic.pool_bytes);
+    let ample = 2 * Configuration::default_pool(sequence, &Options::default(), Scope::Device)?;
+    let bound = run(ample)?.dynamic.lower_bound_bytes;
+    let (mut low, mut high) = (bound, ample);
     while high - low > 64 << 10 {
         let middle = low + (high - low) / 2;
-        if run(Some(middle))?.dynamic.splits == 0 {
+        if run(middle)?.dynamic.splits == 0 {
             high = middle;
         } else {
             low = middle;
