@@ -1,27 +1,19 @@
 //! All that is known before anything runs.
 
-use heap_kernels::{Config, FormatError, Geometry};
+use heap_kernels::Config;
 
-use crate::plan::{self, Instance, InstanceError, Plan, PlanError, PlanFault};
-use crate::sequence::{
-    Buffer, BufferId, CountOverflow, Kind, LiveRange, Scope, Sequence, live_ranges,
-};
+use crate::plan::{self, Instance, Plan};
+use crate::sequence::{BufferId, LiveRange, Scope, Sequence, live_ranges};
 
 use super::control::ControlLayout;
-use super::occupancy::{LARGEST, SPREAD};
-use super::options::{Options, OptionsError, Placement};
-use super::placement::{self, Life};
+use super::error::ConfigError;
+use super::options::{Options, Placement};
 use super::program::{Program, Source};
+use super::sizes::Sizes;
 
 /// Bytes of the guard behind a buffer, with
 /// [`Debug::guards`](super::Debug::guards).
 pub const GUARD_BYTES: u64 = 256;
-
-/// How many standard deviations of its totals the default pool can take.
-const HEADROOM: f64 = 4.0;
-
-/// Pools are a multiple of this.
-const POOL_UNIT: u64 = 1 << 20;
 
 /// Both scopes, in the order of their numbers.
 pub(super) const SCOPES: [Scope; 2] = [Scope::Host, Scope::Device];
@@ -66,85 +58,6 @@ pub struct PoolPlan {
     /// The largest live sum of requested bytes, if all totals are as expected.
     pub expected_live_bytes: u64,
     pub(super) heap: Config,
-}
-
-/// Why a sequence cannot be configured.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConfigError {
-    /// The options do not go together, or not with the sequence.
-    #[error(transparent)]
-    Options(#[from] OptionsError),
-    /// A size does not fit 64 bits.
-    #[error("the size of buffer {buffer:?} overflows for a batch of {events} events: {overflow}")]
-    Size {
-        /// The buffer.
-        buffer: String,
-        /// The batch.
-        events: u64,
-        /// What overflows.
-        overflow: CountOverflow,
-    },
-    /// The static buffers are no instance for the planner.
-    #[error("the static {scope} buffers cannot be planned: {source}")]
-    Instance {
-        /// The arena.
-        scope: Scope,
-        /// Why.
-        source: InstanceError,
-    },
-    /// The planner found no plan.
-    #[error("the static {scope} buffers cannot be planned: {source}")]
-    Plan {
-        /// The arena.
-        scope: Scope,
-        /// Why.
-        source: PlanError,
-    },
-    /// A plan is not valid for the sequence.
-    #[error("the plan of the static {scope} buffers is refused: {source}")]
-    PlanFault {
-        /// The arena.
-        scope: Scope,
-        /// Why.
-        source: PlanFault,
-    },
-    /// The arena would exceed the capacity that was asked for.
-    #[error(
-        "the static {scope} buffers need {peak} bytes, which exceeds the capacity of {capacity}; \
-         allow more, or fewer events in a batch"
-    )]
-    Capacity {
-        /// The arena.
-        scope: Scope,
-        /// Its size.
-        peak: u64,
-        /// What was allowed.
-        capacity: u64,
-    },
-    /// The pool is no room for a heap.
-    #[error(
-        "the pool of {bytes} bytes for dynamic {scope} buffers is refused: {source}; this sequence \
-         needs about {suggested}"
-    )]
-    Pool {
-        /// The pool.
-        scope: Scope,
-        /// Its size.
-        bytes: u64,
-        /// Why.
-        source: FormatError,
-        /// What would do.
-        suggested: u64,
-    },
-    /// Totals and events are too many for a table of 64-bit offsets.
-    #[error("the per-event offsets of {totals} totals overflow for a batch of {events} events")]
-    Offsets {
-        /// Totals of the sequence.
-        totals: usize,
-        /// The batch.
-        events: u64,
-    },
 }
 
 impl Configuration {
@@ -302,198 +215,4 @@ fn ranges(sequence: &Sequence, outputs: &[BufferId]) -> Vec<LiveRange> {
         ranges[output.index()].last = sequence.algorithms().len() as u32;
     }
     ranges
-}
-
-/// The sizes of all buffers at the largest batch, and what follows from them.
-struct Sizes<'a> {
-    sequence: &'a Sequence,
-    options: &'a Options,
-    ranges: &'a [LiveRange],
-    /// Requested bytes, with expected totals.
-    expected: Vec<u64>,
-    /// Requested bytes, with totals that the default pool can take.
-    raised: Vec<u64>,
-    guard: u64,
-}
-
-impl<'a> Sizes<'a> {
-    fn new(
-        sequence: &'a Sequence,
-        options: &'a Options,
-        ranges: &'a [LiveRange],
-        events: u64,
-    ) -> Result<Self, ConfigError> {
-        let parameters = sequence.parameters_at(events);
-        let totals = sequence.expected_totals(events).unwrap_or_default();
-        let exact = |buffer: &Buffer| {
-            buffer.bytes(&parameters, &totals).map_err(|overflow| {
-                let buffer = buffer.name.clone();
-                ConfigError::Size {
-                    buffer,
-                    events,
-                    overflow,
-                }
-            })
-        };
-        let expected = sequence
-            .buffers()
-            .iter()
-            .map(exact)
-            .collect::<Result<_, _>>()?;
-        let factor = 1.0 + (HEADROOM * SPREAD / (events.max(1) as f64).sqrt()).min(LARGEST - 1.0);
-        // An f64 that is too large becomes the largest u64.
-        let totals: Vec<u64> = totals
-            .iter()
-            .map(|&total| (total as f64 * factor).ceil() as u64)
-            .collect();
-        let raised = |buffer: &Buffer| buffer.bytes(&parameters, &totals).unwrap_or(u64::MAX);
-        Ok(Self {
-            sequence,
-            options,
-            ranges,
-            expected,
-            raised: sequence.buffers().iter().map(raised).collect(),
-            guard: if options.debug.guards { GUARD_BYTES } else { 0 },
-        })
-    }
-
-    fn buffers(&self, scope: Scope, kind: Kind) -> impl Iterator<Item = (usize, &'a Buffer)> {
-        let all = self.sequence.buffers().iter().enumerate();
-        all.filter(move |(_, buffer)| buffer.scope == scope && buffer.kind == kind)
-    }
-
-    fn arena(
-        &self,
-        scope: Scope,
-        plan: impl Fn(&Instance, Scope) -> Result<Plan, ConfigError>,
-    ) -> Result<Arena, ConfigError> {
-        let instance = self.instance(scope)?;
-        let plan = plan(&instance, scope)?;
-        plan.verify(&instance)
-            .map_err(|source| ConfigError::PlanFault { scope, source })?;
-        if let (Some(capacity), false) = (plan.capacity(), plan.fits()) {
-            let peak = plan.peak();
-            return Err(ConfigError::Capacity {
-                scope,
-                peak,
-                capacity,
-            });
-        }
-        let buffers = self.buffers(scope, Kind::Static);
-        let (sum, buffers) = buffers.fold((0u64, Vec::new()), |(sum, mut ids), (index, _)| {
-            ids.push(BufferId::new(index));
-            (sum.saturating_add(self.expected[index]), ids)
-        });
-        Ok(Arena {
-            plan,
-            sum_bytes: sum,
-            buffers,
-        })
-    }
-
-    fn instance(&self, scope: Scope) -> Result<Instance, ConfigError> {
-        let planned = |(index, buffer): (usize, &Buffer)| {
-            let LiveRange { first, last } = self.ranges[index];
-            let size = self.expected[index].saturating_add(self.guard);
-            plan::Buffer::new(&buffer.name, first.into(), u64::from(last) + 1, size)
-                .aligned_to(buffer.alignment)
-        };
-        let buffers = self.buffers(scope, Kind::Static).map(planned).collect();
-        Instance::new(buffers).map_err(|source| ConfigError::Instance { scope, source })
-    }
-
-    fn pool(&self, scope: Scope) -> Result<PoolPlan, ConfigError> {
-        let lives = self.lives(scope, &self.expected);
-        // One lane allocates, so one shard is enough.
-        let mut heap = Config {
-            shards: Some(1),
-            ..Config::default()
-        };
-        let given = match scope {
-            Scope::Host => self.options.host_pool_bytes,
-            Scope::Device => self.options.pool_bytes,
-        };
-        let mut plan = PoolPlan {
-            bytes: 0,
-            metadata_bytes: 0,
-            placement: Placement::Best,
-            expected_live_bytes: placement::live_bound(&self.lives_without_guards(scope)),
-            heap,
-        };
-        if lives.is_empty() {
-            return Ok(plan);
-        }
-        let suggested = self.default_pool(scope);
-        let bytes = given.unwrap_or(suggested);
-        let refused = |source| ConfigError::Pool {
-            scope,
-            bytes,
-            source,
-            suggested,
-        };
-        let geometry = Geometry::new(bytes, &heap).map_err(refused)?;
-        let page = geometry.page_size();
-        heap.page_size = Some(page);
-        plan.placement = placement::choose(&lives, self.options.placement, page).placement;
-        plan.metadata_bytes = geometry.metadata_bytes();
-        Ok(PoolPlan {
-            bytes,
-            heap,
-            ..plan
-        })
-    }
-
-    /// The scope's dynamic buffers in the order of their allocation.
-    fn lives(&self, scope: Scope, bytes: &[u64]) -> Vec<Life> {
-        let life = |(index, _): (usize, _)| {
-            let LiveRange { first, last } = self.ranges[index];
-            let bytes = bytes[index].saturating_add(self.guard);
-            Life { first, last, bytes }
-        };
-        let mut lives: Vec<Life> = self.buffers(scope, Kind::Dynamic).map(life).collect();
-        lives.sort_by_key(|life| (life.first, std::cmp::Reverse(life.bytes)));
-        lives
-    }
-
-    fn lives_without_guards(&self, scope: Scope) -> Vec<Life> {
-        let mut lives = self.lives(scope, &self.expected);
-        lives.iter_mut().for_each(|life| life.bytes -= self.guard);
-        lives
-    }
-
-    fn default_pool(&self, scope: Scope) -> u64 {
-        let lives = self.lives(scope, &self.raised);
-        if lives.is_empty() {
-            return 0;
-        }
-        let (mut page, mut bytes) = (4096, 0);
-        // Twice, for a large pool has larger pages.
-        for _ in 0..2 {
-            let choice = placement::choose(&lives, self.options.placement, page);
-            let pages = choice.pages.saturating_add(choice.pages / 800 + 16);
-            bytes = pool_with(pages.saturating_mul(page));
-            page = Geometry::new(bytes, &Config::default()).map_or(page, |g| g.page_size());
-        }
-        bytes
-    }
-}
-
-/// The smallest pool in whole units that has so many bytes of pages.
-fn pool_with(page_bytes: u64) -> u64 {
-    let config = Config {
-        shards: Some(1),
-        ..Config::default()
-    };
-    let mut bytes = page_bytes.saturating_add(page_bytes / 64);
-    loop {
-        bytes = bytes
-            .checked_next_multiple_of(POOL_UNIT)
-            .unwrap_or(u64::MAX);
-        match Geometry::new(bytes, &config) {
-            Ok(geometry) if geometry.page_bytes() < page_bytes => {
-                bytes = bytes.saturating_add(POOL_UNIT.max(page_bytes / 256));
-            }
-            _ => return bytes,
-        }
-    }
 }

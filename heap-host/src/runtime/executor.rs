@@ -4,17 +4,21 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::sequence::{AlgorithmId, BufferId, CountOverflow, Kind, Scope, Sequence};
+use crate::sequence::{AlgorithmId, BufferId, ParameterId, Scope, Sequence};
 
-use super::backend::{Backend, BackendError, KernelFault};
-use super::configuration::{ConfigError, Configuration, SCOPES};
-use super::control::{Cause, Handle, Header, Image, Status, Words};
+use super::backend::{Backend, KernelFault};
+use super::configuration::{Configuration, SCOPES};
+use super::control::{Image, Words};
 use super::cpu::{CpuBackend, KernelContext, KernelError};
+use super::error::RunError;
+use super::failure::{Failure, FailureReason};
+use super::finding::leaks;
 use super::memory::HostPort;
 use super::options::Options;
-use super::outcome::{BatchOutcome, Failure, FailureReason, leaks};
+use super::outcome::BatchOutcome;
 use super::probe::Probe;
 use super::program::Step;
+use super::record::{Cause, Handle, Header, Status};
 
 /// One stream: regions of its own, in which batches run one after the other.
 ///
@@ -57,81 +61,6 @@ pub struct Executor<B: Backend = CpuBackend> {
 
 type ProbeFn<B> = Box<dyn FnMut(&mut Probe<'_, B>) + Send>;
 type SinkFn = Box<dyn FnMut(Range<u64>, &[u8]) + Send>;
-
-/// Why a batch could not be run to its end. The executor can run the next one.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RunError {
-    /// The sequence cannot be configured.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The machine cannot run it.
-    #[error(transparent)]
-    Backend(#[from] BackendError),
-    /// The static arenas are planned for smaller batches. Nothing was run.
-    #[error(
-        "a batch of {events} events exceeds the {max} that the static arenas are planned for; \
-         configure with more events, or split the batch"
-    )]
-    BatchTooLarge {
-        /// What was asked for.
-        events: u64,
-        /// What is planned for.
-        max: u64,
-    },
-    /// Event numbers would wrap. Nothing was run.
-    #[error("{events} events from {first_event} on exceed 18446744073709551615; start lower")]
-    EventOverflow {
-        /// The first event.
-        first_event: u64,
-        /// How many.
-        events: u64,
-    },
-    /// A size that depends on parameters only does not fit. Nothing was run.
-    #[error("the size of static buffer {buffer:?} overflows for {events} events: {overflow}")]
-    Size {
-        /// The buffer.
-        buffer: String,
-        /// The batch.
-        events: u64,
-        /// What overflows.
-        overflow: CountOverflow,
-    },
-    /// A user's kernel failed. No event of the batch counts as done that is
-    /// not in an earlier half.
-    #[error("algorithm {algorithm:?} failed: {message}")]
-    Kernel {
-        /// The algorithm.
-        algorithm: String,
-        /// What it said.
-        message: String,
-    },
-    /// A user's kernel left a total open.
-    #[error(
-        "algorithm {algorithm:?} has run, but total {total:?} that it computes is not set; call \
-         set_counts or set_total in its kernel"
-    )]
-    NoTotal {
-        /// The algorithm.
-        algorithm: String,
-        /// The total.
-        total: String,
-    },
-    /// No algorithm of that name.
-    #[error("sequence {sequence:?} has no algorithm {name:?}; name one of its algorithms")]
-    UnknownAlgorithm {
-        /// The sequence.
-        sequence: String,
-        /// The name.
-        name: String,
-    },
-    /// No such output.
-    #[error("{name:?} is not among the outputs of the options; list it there first")]
-    NotAnOutput {
-        /// The name.
-        name: String,
-    },
-}
 
 impl Executor {
     /// Plans `sequence` and sets up a CPU stream for it.
@@ -255,7 +184,7 @@ impl<B: Backend> Executor<B> {
             events,
         })?;
         let mut outcome = BatchOutcome::default();
-        let mut parts = vec![first_event..end];
+        let mut parts: Vec<Range<u64>> = std::iter::once(first_event..end).collect();
         while let Some(part) = parts.pop() {
             let Some(failure) = self.attempt(&part, &mut outcome)? else {
                 outcome.events_done += part.end - part.start;
@@ -319,7 +248,7 @@ impl<B: Backend> Executor<B> {
         image.set_header(Header::FirstEvent, part.start);
         image.set_header(Header::Events, events);
         for (index, &value) in parameters.iter().enumerate() {
-            image.set_parameter(crate::sequence::ParameterId::new(index), value);
+            image.set_parameter(ParameterId::new(index), value);
         }
         for scope in SCOPES {
             let arena = self.backend.arena_address(scope);
@@ -441,43 +370,5 @@ impl<B: Backend> fmt::Debug for Executor<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sequence = self.config.sequence.name();
         write!(f, "Executor({sequence:?} on {})", B::NAME)
-    }
-}
-
-/// The number of elements of a buffer, as far as the host may know it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Length {
-    /// Known before the batch starts.
-    Known(u64),
-    /// Only the device knows, once the batch is under way.
-    OnDevice(DeviceLength),
-}
-
-/// A number that the host cannot ask for: only a kernel can, with its context.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DeviceLength(BufferId);
-
-impl DeviceLength {
-    /// The number of elements.
-    ///
-    /// # Errors
-    /// If the buffer is not live in the kernel's algorithm.
-    pub fn elements(self, context: &KernelContext<'_>) -> Result<u64, super::AccessError> {
-        context.elements(self.0)
-    }
-}
-
-impl Configuration {
-    /// The number of elements of a buffer in a batch of `events`.
-    ///
-    /// # Errors
-    /// If a static buffer's does not fit 64 bits.
-    pub fn length(&self, buffer: BufferId, events: u64) -> Result<Length, CountOverflow> {
-        let declared = self.sequence.buffer(buffer);
-        if declared.kind == Kind::Dynamic {
-            return Ok(Length::OnDevice(DeviceLength(buffer)));
-        }
-        let parameters = self.sequence.parameters_at(events);
-        declared.count.evaluate(&parameters, &[]).map(Length::Known)
     }
 }

@@ -29,7 +29,11 @@ mod backend;
 mod configuration;
 mod control;
 mod cpu;
+mod error;
 mod executor;
+mod failure;
+mod finding;
+mod length;
 mod memory;
 mod occupancy;
 mod options;
@@ -38,20 +42,24 @@ mod pattern;
 mod placement;
 mod probe;
 mod program;
+mod record;
 mod report;
 mod run;
+mod sizes;
 #[cfg(test)]
 mod tests;
 
 pub use backend::{Backend, BackendError, KernelFault, PoolAudit};
-pub use configuration::{Arena, ConfigError, Configuration, GUARD_BYTES, PoolPlan};
+pub use configuration::{Arena, Configuration, GUARD_BYTES, PoolPlan};
 pub use cpu::{AccessError, CpuBackend, KernelContext, KernelError, Key, Writing};
-pub use executor::{DeviceLength, Executor, Length, RunError};
+pub use error::{ConfigError, RunError};
+pub use executor::Executor;
+pub use failure::{Failure, FailureReason};
+pub use finding::{Finding, FindingFault, LeakedBuffer};
+pub use length::{DeviceLength, Length};
 pub use memory::{HostPort, ReadTicket};
 pub use options::{Debug, Options, OptionsError, Placement};
-pub use outcome::{
-    BatchOutcome, Failure, FailureReason, Finding, FindingFault, LeakedBuffer, PoolUse,
-};
+pub use outcome::{BatchOutcome, PoolUse};
 pub use probe::Probe;
 pub use program::{Allocation, Program, Step};
 pub use report::{BufferSum, DynamicReport, HostReport, Report, StaticReport};

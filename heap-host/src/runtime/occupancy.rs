@@ -27,7 +27,7 @@ pub(super) fn occupancy(seed: u64, total: u64, event: u64, expected: Ratio) -> u
     let factor = ONE / 4 * 3 + (own >> 33);
     // Both are below 2^33, so is half their product; every term below is under
     // 2^98.
-    let factor = u128::from(activity) * u128::from(factor) >> 32;
+    let factor = (u128::from(activity) * u128::from(factor)) >> 32;
     let denominator = u128::from(expected.denominator()) << 32;
     let dice = u128::from(mix(own) >> 32) * u128::from(expected.denominator());
     let count = (u128::from(expected.numerator()) * factor + dice) / denominator;

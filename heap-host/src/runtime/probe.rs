@@ -4,8 +4,9 @@ use crate::sequence::{BufferId, TotalId};
 
 use super::backend::Backend;
 use super::configuration::Configuration;
-use super::control::{Image, Status, TotalState, Words};
+use super::control::{Image, Words};
 use super::memory::HostPort;
+use super::record::{Status, TotalState};
 
 /// The host's view of a batch that is under way. Every look waits for the
 /// device and is counted.

@@ -111,14 +111,13 @@ impl Program {
     pub(super) fn new(source: &Source<'_>) -> Self {
         let mut program = Self::default();
         let ends = source.ends();
-        for index in 0..source.sequence.algorithms().len() {
+        for (index, declared) in source.sequence.algorithms().iter().enumerate() {
             let algorithm = AlgorithmId::new(index);
             source.begin(algorithm, &mut program.steps);
             program.steps.push(Step::Kernel { algorithm });
-            let totals = &source.sequence.algorithm(algorithm).computes;
             program
                 .steps
-                .extend(totals.iter().map(|&total| Step::Scan { total }));
+                .extend(declared.computes.iter().map(|&total| Step::Scan { total }));
             source.inspect(algorithm, &mut program.steps);
             source.end(algorithm, &ends[index], &mut program.steps);
         }

@@ -7,7 +7,9 @@ use serde::Serialize;
 use crate::sequence::{Kind, Scope};
 
 use super::configuration::{Configuration, SCOPES};
-use super::outcome::{BatchOutcome, Failure, Finding, LeakedBuffer, PoolUse};
+use super::failure::Failure;
+use super::finding::{Finding, LeakedBuffer};
+use super::outcome::{BatchOutcome, PoolUse};
 
 /// How many failures, and findings, a report describes; all are counted.
 const DESCRIBED: usize = 32;

@@ -3,10 +3,11 @@
 use heap_kernels::{Request, SingleLane};
 
 use crate::runtime::configuration::SCOPES;
-use crate::runtime::control::{
-    Cause, Count, FailedRequest, FindingKind, Handle, NOBODY, RawFinding, Status, TotalState, Words,
-};
+use crate::runtime::control::Words;
 use crate::runtime::program::Allocation;
+use crate::runtime::record::{
+    Cause, Count, FailedRequest, FindingKind, Handle, NOBODY, RawFinding, Status, TotalState,
+};
 use crate::sequence::{AlgorithmId, BufferId, CountOverflow, Scope, Variable};
 
 use super::device::Device;

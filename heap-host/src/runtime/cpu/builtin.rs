@@ -7,9 +7,10 @@ use std::sync::atomic::Ordering;
 use rayon::prelude::*;
 
 use crate::runtime::configuration::Configuration;
-use crate::runtime::control::{FindingKind, Header, NOBODY, RawFinding, TotalState, Words};
+use crate::runtime::control::Words;
 use crate::runtime::occupancy::occupancy;
 use crate::runtime::pattern;
+use crate::runtime::record::{FindingKind, Header, NOBODY, RawFinding, TotalState};
 use crate::sequence::{AlgorithmId, BufferId, Init, Kind, Sequence, TotalId};
 
 use super::device::Device;

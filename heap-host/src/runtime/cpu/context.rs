@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytemuck::Pod;
 
-use crate::runtime::control::{Handle, Header, TotalState, Words};
+use crate::runtime::control::Words;
+use crate::runtime::record::{Handle, Header, TotalState};
 use crate::sequence::{AlgorithmId, BufferId, ParameterId, Sequence, TotalId};
 
 use super::access::{AccessError, Key, Writing};

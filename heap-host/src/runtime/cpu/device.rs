@@ -3,8 +3,9 @@
 use heap_kernels::{Heap, HostMem};
 
 use crate::runtime::configuration::Configuration;
-use crate::runtime::control::{Control, Handle, Status, Words};
+use crate::runtime::control::{Control, Words};
 use crate::runtime::memory::Region;
+use crate::runtime::record::{Handle, Status};
 use crate::sequence::BufferId;
 
 use super::division::Divisions;

@@ -3,8 +3,9 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::runtime::control::{Control, Handle, Header, Words};
+use crate::runtime::control::{Control, Words};
 use crate::runtime::pattern;
+use crate::runtime::record::{Handle, Header};
 use crate::sequence::{Buffer, BufferId, Sequence, TotalId, Variable};
 
 /// Bytes of a built-in kernel's unit of work.
@@ -236,7 +237,7 @@ impl<'a> Division<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::control::Status;
+    use crate::runtime::record::Status;
 
     fn division(parts: Parts<'_>, elements: u64, element_bytes: u64) -> Division<'_> {
         let bytes = elements * element_bytes;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::runtime::backend::KernelFault;
-use crate::runtime::control::{Cause, FailedRequest, Status};
+use crate::runtime::record::{Cause, FailedRequest, Status};
 use crate::sequence::{AlgorithmId, Kind, Sequence};
 
 use super::access::KernelError;

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::runtime::control::{Cause, FailedRequest, TotalState, Words};
+use crate::runtime::control::Words;
+use crate::runtime::record::{Cause, FailedRequest, TotalState};
 use crate::sequence::TotalId;
 
 use super::device::Device;

@@ -1,7 +1,7 @@
 //! Debug modes: poison and guards.
 
 use crate::runtime::configuration::GUARD_BYTES;
-use crate::runtime::control::{FindingKind, Handle, NOBODY, RawFinding};
+use crate::runtime::record::{FindingKind, Handle, NOBODY, RawFinding};
 use crate::sequence::{AlgorithmId, BufferId};
 
 use super::device::Device;
