@@ -5,3 +5,4 @@ pub mod plan;
 pub mod pool;
 pub mod runtime;
 pub mod sequence;
+pub mod stress;

@@ -174,6 +174,22 @@ fn quickstart_by_the_builder_is_the_file() {
     assert_eq!(b.build().unwrap(), shipped::sequence("quickstart").unwrap());
 }
 
+/// The table in `sequences/README.md`.
+#[test]
+fn quickstart_has_the_sizes_of_the_worked_example() {
+    let sequence = shipped::sequence("quickstart").unwrap();
+    let parameters = sequence.parameters_at(1000);
+    let totals = sequence.expected_totals(1000).unwrap();
+    let bytes = sequence
+        .buffers()
+        .iter()
+        .map(|buffer| buffer.bytes(&parameters, &totals).unwrap());
+    let expected = [
+        1_024_000, 4_000, 44, 4_004, 1_928_000, 120_500, 16_000, 1_000,
+    ];
+    assert_eq!(bytes.collect::<Vec<_>>(), expected);
+}
+
 #[test]
 fn tiles_by_the_builder_is_the_file() {
     let mut b = SequenceBuilder::new("tiles");

@@ -42,6 +42,8 @@ mod layout;
 pub mod mem;
 mod runs;
 mod slab;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod warp;
 
 pub use heap::{

@@ -24,12 +24,13 @@ use super::whole::{Names, Parts, Sequence};
 /// let events = b.parameter("events", 1000);
 ///
 /// let count = b.algorithm("count_hits");
-/// let counts = b.write(count, BufferSpec::device_static("hit_counts").element_bytes(4).per(events, 1));
+/// let counts = BufferSpec::device_static("hit_counts").elements_of::<u32>().per(events, 1);
+/// let counts = b.write(count, counts);
 ///
 /// let scan = b.algorithm("scan_hits");
 /// b.read(scan, counts);
-/// let offsets =
-///     b.write(scan, BufferSpec::device_static("hit_offsets").element_bytes(4).constant(1).per(events, 1));
+/// let offsets = BufferSpec::device_static("hit_offsets").elements_of::<u32>();
+/// let offsets = b.write(scan, offsets.constant(1).per(events, 1));
 /// let hits_total = b.total("T.hits", scan, "948.2");
 ///
 /// let decode = b.algorithm("decode_hits");

@@ -28,13 +28,13 @@ pub(super) enum Origin {
 
 impl SequenceError {
     /// An error of a sequence that is no file.
-    pub(super) fn in_program(name: &str, problem: Problem) -> Self {
+    pub(super) fn in_program(name: &str, problem: Box<Problem>) -> Self {
         let origin = Origin::Program(name.to_owned());
         Self {
             origin,
             line: None,
             first_line: None,
-            problem: Box::new(problem),
+            problem,
         }
     }
 
@@ -301,7 +301,7 @@ pub(super) struct Located {
     pub(super) place: Place,
     /// The other place, where a second thing clashes with a first.
     pub(super) first: Option<Place>,
-    pub(super) problem: Problem,
+    pub(super) problem: Box<Problem>,
 }
 
 /// A place in a sequence's parts, by index.
@@ -331,7 +331,15 @@ impl Located {
         Self {
             place,
             first: None,
-            problem,
+            problem: Box::new(problem),
+        }
+    }
+
+    /// A clash with something that came first.
+    pub(super) fn clash(place: Place, first: Place, problem: Problem) -> Self {
+        Self {
+            first: Some(first),
+            ..Self::new(place, problem)
         }
     }
 }

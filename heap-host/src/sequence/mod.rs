@@ -1,4 +1,21 @@
 //! Sequences of algorithms with declared buffers.
+//!
+//! A [`Sequence`] says what runs, in which order, and what memory that needs.
+//! It comes from a [`SequenceBuilder`] or from a JSON file
+//! ([`Sequence::read`]), is checked when it is made, and does not change.
+//!
+//! - An [`Algorithm`] reads buffers that earlier ones wrote, writes buffers of
+//!   its own, and may compute [`Total`]s.
+//! - A [`Buffer`] has a writer, a [`Scope`], and a [`Count`] of elements. If
+//!   the count depends on batch [`Parameter`]s only it is static, known at
+//!   configuration; if it depends on a total it is dynamic, known only on the
+//!   device.
+//! - [`live_ranges`] says when each buffer must be there.
+//! - [`shipped`] has the sequences that come with the program.
+//!
+//! The modules, lowest first: `ratio` and `count` (exact numbers), `model` (the
+//! parts), `whole` (the sequence), `validate` (every rule), `builder` and `json`
+//! (two ways to the same parts). Nothing here knows planners or the runtime.
 #![deny(unsafe_code)]
 
 #[doc(hidden)]
@@ -29,3 +46,8 @@ pub use model::{
 pub use ratio::{Ratio, RatioError};
 pub use spec::{BufferSpec, Coefficient, CoefficientError};
 pub use whole::Sequence;
+
+/// The program in the format's documentation compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../sequences/README.md")]
+struct FormatReference;

@@ -280,7 +280,7 @@ impl<M: Mem> Heap<M> {
             }
             if let Ok(page) = found {
                 pool.begin_run(page, pages);
-                self.handed_out(shard % pool.geo.shards, 1);
+                self.handed_out(shard, 1);
                 return Ok(pool.geo.page_start(page));
             }
             if found == Err(NoRun::Nothing) && self.prove_no_run(before, &wanted) {
@@ -303,7 +303,7 @@ impl<M: Mem> Heap<M> {
 
     fn handed_out(&self, shard: u32, blocks: u32) {
         if blocks > 0 {
-            let at = self.pool.handed_out_at(shard);
+            let at = self.pool.handed_out_at(shard % self.pool.geo.shards);
             self.pool
                 .mem
                 .fetch_add(at, u64::from(blocks), Order::Relaxed);

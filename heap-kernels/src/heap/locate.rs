@@ -64,19 +64,32 @@ impl<M: Mem> Heap<M> {
         let slot = pool.slot_of(class, inside);
         if slot >= pool.slots(class) as u64 {
             // The tail of a slab, which is no part of any block.
-            return Err(FreeError::NeverAllocated);
+            return Err(self.not_live(offset));
         }
+        let (word_at, bit) = (pool.slot_word_at(page, slot / 64), 1 << (slot % 64));
         if slot * class_size(class) != inside {
-            return Err(FreeError::InsideBlock);
+            return Err(self.inside_slot(offset, word_at, bit));
         }
         Ok(Slot {
             page,
             first_word: PageWord::slab(class, 0, descriptor),
             class,
             descriptor,
-            word_at: pool.slot_word_at(page, slot / 64),
-            bit: 1 << (slot % 64),
+            word_at,
+            bit,
         })
+    }
+
+    /// Why no block begins at `offset`, behind the first byte of a slot. In a
+    /// free slot, a block that began here was freed with a former slab.
+    #[cold]
+    fn inside_slot(&self, offset: u64, word_at: u64, bit: u64) -> FreeError {
+        let live = self.pool.mem.load(word_at, Order::Relaxed) & bit != 0;
+        if !live && self.was_freed(offset) {
+            FreeError::DoubleFree
+        } else {
+            FreeError::InsideBlock
+        }
     }
 
     /// Why no block begins at `offset`, in a page where none begins.

@@ -16,7 +16,7 @@ const MAGIC: u64 = 0x6465_7668_6561_7031; // "devheap1"
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(crate) enum Counter {
-    /// Releases of pages, rollbacks and listings so far.
+    /// Releases of pages, rollbacks, listings and retentions so far.
     Changes = 0,
     /// Last proof that no run of so many pages was free.
     PageRefusal = 128,

@@ -63,6 +63,8 @@ impl<M: Mem> Pool<M> {
             if self.retire_unless_retained(shard, descriptor, now.class()) {
                 return;
             }
+            // Its pages are to be had now, which ends a refusal.
+            self.note_change();
         }
         if now.credits() > 0 && !old.has(State::LISTED) {
             self.list(shard, descriptor);

@@ -66,9 +66,8 @@ impl<'a> Fields<'a> {
                     key: key.text.clone().into_owned(),
                 };
                 return Err(Fault {
-                    at: key.at,
                     first: Some(first),
-                    problem,
+                    ..Fault::new(key.at, problem)
                 });
             }
         }

@@ -62,6 +62,8 @@ impl Sequence {
     /// # Errors
     /// If it is no valid sequence file.
     pub fn from_json(file: &str, text: &str) -> Result<Self, SequenceError> {
+        // Some editors put a byte order mark in front; it moves no line.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         Node::document(text)
             .and_then(decode::file)
             .and_then(|entries| resolve::sequence(&entries))
@@ -80,6 +82,6 @@ fn located(file: &str, text: &str, fault: Fault) -> SequenceError {
         origin: Origin::File(file.to_owned()),
         line: Some(line_of(text, fault.at)),
         first_line: fault.first.map(|at| line_of(text, at)),
-        problem: Box::new(fault.problem),
+        problem: fault.problem,
     }
 }

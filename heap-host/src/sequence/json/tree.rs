@@ -17,7 +17,7 @@ use crate::sequence::error::Problem;
 pub(super) struct Fault {
     pub(super) at: usize,
     pub(super) first: Option<usize>,
-    pub(super) problem: Problem,
+    pub(super) problem: Box<Problem>,
 }
 
 impl Fault {
@@ -25,7 +25,7 @@ impl Fault {
         Self {
             at,
             first: None,
-            problem,
+            problem: Box::new(problem),
         }
     }
 }

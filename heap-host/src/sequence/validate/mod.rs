@@ -9,7 +9,7 @@ use std::hash::Hash;
 use self::buffers::View;
 use self::names::check_name;
 use super::error::{Located, Part, Place, Problem};
-use super::model::{AlgorithmId, Buffer, BufferId, EVENTS, ParameterId, TotalId};
+use super::model::{AlgorithmId, Buffer, BufferId, TotalId};
 use super::whole::{Names, Parts, Sequence};
 
 pub(super) use self::names::CONSTANT_KEY;
@@ -18,16 +18,12 @@ type Checked = Result<(), Located>;
 
 /// Checks every rule and derives what follows from the parts.
 pub(super) fn sequence(mut parts: Parts, names: Names) -> Result<Sequence, Located> {
-    let events = names
-        .parameters
-        .get(EVENTS)
-        .copied()
-        .ok_or_else(|| Located::new(Place::Whole, Problem::NoEvents))?;
+    let events = names.events()?;
     check_name("sequence", &parts.name, Place::Whole)?;
-    check_totals(&parts, events)?;
+    check_totals(&parts)?;
+    let view = View::new(&parts, events)?;
     check_order(&parts)?;
     (0..parts.algorithms.len()).try_for_each(|index| check_reads(&parts, index))?;
-    let view = View::new(&parts, events)?;
     (0..parts.buffers.len()).try_for_each(|index| view.check_buffer(index))?;
     view.check_sums()?;
     derive_lists(&mut parts);
@@ -38,17 +34,11 @@ pub(super) fn sequence(mut parts: Parts, names: Names) -> Result<Sequence, Locat
     })
 }
 
-fn check_totals(parts: &Parts, events: ParameterId) -> Checked {
-    let max_events = parts.parameters[events.index()].max;
+fn check_totals(parts: &Parts) -> Checked {
     for (index, total) in parts.totals.iter().enumerate() {
-        let fail = |problem| Err(Located::new(Place::Total(index), problem));
         if total.computed_by.index() >= parts.algorithms.len() {
-            return fail(foreign(format!("total {:?}", total.name), "algorithm"));
-        }
-        if total.expected(max_events).is_err() {
-            return fail(Problem::TotalOverflow {
-                total: total.name.clone(),
-            });
+            let problem = foreign(format!("total {:?}", total.name), "algorithm");
+            return Err(Located::new(Place::Total(index), problem));
         }
     }
     Ok(())

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::Checked;
 use crate::sequence::error::{Located, Part, Place, Problem};
-use crate::sequence::model::{AlgorithmId, BufferId, ParameterId, TotalId};
+use crate::sequence::model::{AlgorithmId, BufferId, EVENTS, ParameterId, TotalId};
 use crate::sequence::whole::{Names, Parts};
 
 /// The key of a count's constant part in a sequence file.
@@ -25,7 +25,8 @@ impl Names {
             algorithms: index("algorithm", algorithms, AlgorithmId::new, Place::Algorithm)?,
             buffers: index("buffer", buffers, BufferId::new, buffer_place)?,
         };
-        names.check_variables().map(|()| names)
+        names.check_variables()?;
+        names.events().map(|_| names)
     }
 
     /// Indexes the names of parts that are all there.
@@ -42,6 +43,12 @@ impl Names {
                 .map(|algorithm| algorithm.name.as_str()),
             parts.buffers.iter().map(|buffer| buffer.name.as_str()),
         )
+    }
+
+    /// The parameter by which batches are sized.
+    pub(in crate::sequence) fn events(&self) -> Result<ParameterId, Located> {
+        let events = self.parameters.get(EVENTS).copied();
+        events.ok_or_else(|| Located::new(Place::Whole, Problem::NoEvents))
     }
 
     /// Counts refer to parameters and totals by name alone.
@@ -70,11 +77,11 @@ impl Names {
         });
         match clashes.min() {
             None => Ok(()),
-            Some((total, parameter, name)) => Err(Located {
-                place: Place::Total(total.index()),
-                first: Some(Place::Parameter(parameter.index())),
-                problem: Problem::AmbiguousName { name: name.clone() },
-            }),
+            Some((total, parameter, name)) => Err(Located::clash(
+                Place::Total(total.index()),
+                Place::Parameter(parameter.index()),
+                Problem::AmbiguousName { name: name.clone() },
+            )),
         }
     }
 }
@@ -89,14 +96,11 @@ fn index<'a, Id: Copy>(
     for (index, name) in names.enumerate() {
         check_name(what, name, place(index))?;
         if let Some(earlier) = first.insert(name, index) {
-            return Err(Located {
-                place: place(index),
-                first: Some(place(earlier)),
-                problem: Problem::DuplicateName {
-                    what,
-                    name: name.into(),
-                },
-            });
+            let problem = Problem::DuplicateName {
+                what,
+                name: name.into(),
+            };
+            return Err(Located::clash(place(index), place(earlier), problem));
         }
     }
     Ok(first

@@ -1,0 +1,162 @@
+//! Every fault that can be planted in the heap is caught by a test that the
+//! sound heap passes.
+
+use heap_kernels::mem::Fault;
+use heap_kernels::testing::generate::{contended, random};
+use heap_kernels::testing::lockstep::{LockstepMem, Machine, Policy, Schedule};
+use heap_kernels::testing::memory::{Plant, Planted, PoolMemory};
+use heap_kernels::testing::runners::{run_alone_on, run_lockstep_on};
+use heap_kernels::{Config, Heap, HostMem, Request, SingleLane};
+
+const PAGE: u64 = 4096;
+
+type FaultyMem<P> = LockstepMem<Planted<HostMem, P>>;
+
+fn faulty<P: Plant>(memory: &PoolMemory) -> FaultyMem<P> {
+    LockstepMem::new(Planted::new(memory.mem()))
+}
+
+/// Contended programs on simulated warps, against the shadow model.
+fn contention<P: Plant>() {
+    for seed in 0..700 {
+        let program = contended(seed);
+        let memory = PoolMemory::new(program.pool_bytes, PAGE);
+        let schedule = Schedule::any(seed).limited(1_000_000);
+        run_lockstep_on(faulty::<P>(&memory), &program, &schedule);
+    }
+}
+
+/// Any programs on one lane, with frees of what is not live.
+fn bad_frees<P: Plant>() {
+    for seed in 0..20 {
+        let program = random(seed, 300, 1);
+        let memory = PoolMemory::new(program.pool_bytes, 1 << 16);
+        run_alone_on(faulty::<P>(&memory), &program);
+    }
+}
+
+/// Lanes that take and free the last pages of a full word of run bits, so that
+/// its `full` mark is set and cleared at once.
+fn full_words<P: Plant>() {
+    for seed in 0..400 {
+        let memory = PoolMemory::new(80 * PAGE, PAGE);
+        let config = Config {
+            shards: Some(1),
+            ..Config::default()
+        };
+        let heap = Heap::format(faulty::<P>(&memory), &config).unwrap();
+        let lane = SingleLane::new(0);
+        let pages = heap.geometry().pages();
+        assert!(
+            (65..128).contains(&pages),
+            "one full word, and a part of another"
+        );
+        let hold = Request::new((pages - 2) * PAGE).place(heap_kernels::Place::High);
+        heap.alloc(&lane, hold).unwrap();
+        let machine = Machine {
+            warps: 3,
+            lanes: 1,
+            schedule: Schedule::any(seed),
+        };
+        machine.run(|lane| {
+            for _ in 0..6 {
+                if let Ok(block) = heap.alloc(lane, Request::new(PAGE)) {
+                    heap.free(lane, block).unwrap();
+                }
+            }
+        });
+        heap.check().unwrap();
+    }
+}
+
+/// A lane looks at the top of a stack, and gets its turn again when that
+/// slab's descriptor belongs to a slab of another class.
+fn recycled_descriptor<P: Plant>() {
+    for seed in 0..300 {
+        let memory = PoolMemory::new(40 * PAGE, PAGE);
+        let config = Config {
+            shards: Some(1),
+            ..Config::default()
+        };
+        let heap = Heap::format(faulty::<P>(&memory), &config).unwrap();
+        let lane = SingleLane::new(0);
+        // Two slots to a slab, so two slabs; the first one on top of the stack.
+        let blocks = [(); 3].map(|()| heap.alloc(&lane, Request::new(2000)).unwrap());
+        heap.free(&lane, blocks[0]).unwrap();
+        let policy = Policy::Priority {
+            changes: 2,
+            horizon: 60,
+        };
+        let machine = Machine {
+            warps: 2,
+            lanes: 1,
+            schedule: Schedule::new(seed, policy),
+        };
+        machine.run(|lane| {
+            if lane.warp() == 0 {
+                let block = heap.alloc(lane, Request::new(2000)).unwrap();
+                assert_eq!(heap.usable_size(block), Ok(2048));
+                return;
+            }
+            // Retires the first slab, takes it off the stack, and forms one of
+            // another class in its place.
+            heap.free(lane, blocks[1]).unwrap();
+            heap.alloc(lane, Request::new(2000)).unwrap();
+            heap.alloc(lane, Request::new(1000)).unwrap();
+        });
+        heap.check().unwrap();
+    }
+}
+
+/// Tests that a scenario passes without a fault, and catches each of the others.
+macro_rules! catches {
+    ($scenario:ident: $($fault:ident, $name:ident;)*) => {
+        mod $scenario {
+            use super::*;
+
+            struct Sound;
+            impl Plant for Sound {
+                const FAULT: Fault = Fault::None;
+            }
+
+            #[test]
+            fn passes_the_sound_heap() {
+                super::$scenario::<Sound>();
+            }
+
+            $(
+                #[test]
+                #[should_panic]
+                fn $name() {
+                    struct Faulty;
+                    impl Plant for Faulty {
+                        const FAULT: Fault = Fault::$fault;
+                    }
+                    super::$scenario::<Faulty>();
+                }
+            )*
+        }
+    };
+}
+
+catches! { contention:
+    NoStackTag, catches_stack_heads_without_tags;
+    NoRelist, catches_popped_slabs_that_are_not_looked_at_again;
+    BlindRetire, catches_a_slab_retired_while_another_lane_claims;
+    BlindClaim, catches_slots_claimed_blindly;
+    BlindRun, catches_runs_claimed_blindly;
+    EarlyPages, catches_pages_given_back_too_early;
+    SameSlot, catches_neighbours_with_one_slot;
+}
+
+catches! { bad_frees:
+    BlindFree, catches_frees_accepted_blindly;
+}
+
+catches! { full_words:
+    NoFullRecheck, catches_full_marks_that_are_not_looked_at_again;
+}
+
+catches! { recycled_descriptor:
+    NoClassCheck, catches_credits_of_another_class;
+}

@@ -1,0 +1,74 @@
+//! Files that the user names.
+
+use std::path::Path;
+
+use device_heap::plan::{Instance, csv};
+use device_heap::sequence::{Sequence, shipped};
+
+use super::error::CliError;
+
+/// What a file holds that can be planned.
+pub(super) enum Planned {
+    Sequence(Box<Sequence>),
+    Table(Instance),
+}
+
+/// The sequence in the file at `path`, or the shipped one of that name.
+pub(super) fn sequence(path: &Path) -> Result<Sequence, CliError> {
+    match shipped_sequence(path) {
+        Some(sequence) => Ok(sequence),
+        None => parse_sequence(path, &read(path)?),
+    }
+}
+
+/// The sequence or the table of buffers in the file at `path`: told by the
+/// name's end, or else by the first character.
+pub(super) fn planned(path: &Path) -> Result<Planned, CliError> {
+    if let Some(sequence) = shipped_sequence(path) {
+        return Ok(Planned::Sequence(Box::new(sequence)));
+    }
+    let bytes = read(path)?;
+    let is_json = match path.extension().map(|end| end.to_ascii_lowercase()) {
+        Some(end) if end == "json" => true,
+        Some(end) if end == "csv" => false,
+        _ => bytes.trim_ascii_start().starts_with(b"{"),
+    };
+    if is_json {
+        let sequence = parse_sequence(path, &bytes)?;
+        return Ok(Planned::Sequence(Box::new(sequence)));
+    }
+    let instance = csv::parse_instance(&bytes, &path.display().to_string());
+    instance.map(Planned::Table).map_err(CliError::usage)
+}
+
+fn parse_sequence(path: &Path, bytes: &[u8]) -> Result<Sequence, CliError> {
+    Sequence::from_json_bytes(&path.display().to_string(), bytes).map_err(CliError::usage)
+}
+
+/// A file of that name comes first.
+fn shipped_sequence(path: &Path) -> Option<Sequence> {
+    if path.exists() {
+        return None;
+    }
+    shipped::sequence(path.to_str()?)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, CliError> {
+    let file = path.display();
+    if path.is_dir() {
+        let message = format!("{file} is a directory; name a file in it");
+        return Err(CliError::Usage(message));
+    }
+    std::fs::read(path).map_err(|error| {
+        let hint = if error.kind() == std::io::ErrorKind::NotFound {
+            let names: Vec<_> = shipped::names().collect();
+            format!(
+                "; name an existing file, or a shipped sequence: {}",
+                names.join(", ")
+            )
+        } else {
+            String::new()
+        };
+        CliError::usage(format!("{file} cannot be read: {error}{hint}"))
+    })
+}

@@ -1,0 +1,254 @@
+//! `dheap plan`.
+
+use std::path::Path;
+use std::time::Instant;
+
+use device_heap::plan::{self, Instance, Options, Plan, csv};
+use device_heap::sequence::{Kind, Scope, Sequence, live_ranges};
+use serde::Serialize;
+
+use super::args::PlanArgs;
+use super::error::CliError;
+use super::input::{self, Planned};
+use super::output::{grouped, mib, print, print_json, ratio, table, yes};
+use super::progress;
+
+/// One arena, planned.
+struct Arena {
+    name: &'static str,
+    instance: Instance,
+    plan: Plan,
+    facts: Facts,
+}
+
+/// What is told about an arena.
+#[derive(Clone, Debug, Serialize)]
+struct Facts {
+    buffers: u64,
+    /// Buffers that take no space at any step.
+    spaceless: u64,
+    sum_bytes: u64,
+    peak_bytes: u64,
+    lower_bound_bytes: u64,
+    status: &'static str,
+    capacity_bytes: Option<u64>,
+    fits: bool,
+    verified: bool,
+    seconds: f64,
+}
+
+/// What `--json` prints: the facts of the arena that was asked for, and of a
+/// sequence's other one.
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    file: String,
+    #[serde(flatten)]
+    main: &'a Facts,
+    fingerprint: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scope: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    other: Option<Other<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Other<'a> {
+    scope: &'static str,
+    #[serde(flatten)]
+    facts: &'a Facts,
+}
+
+pub(super) fn plan(args: &PlanArgs) -> Result<(), CliError> {
+    if let Some(out) = &args.out {
+        check_target(out, &args.file)?;
+    }
+    let planned = input::planned(&args.file)?;
+    let spinner = progress::spinner("planning");
+    let arenas = arenas(planned, args);
+    spinner.finish_and_clear();
+    let arenas = arenas?;
+    let main = &arenas[0];
+    if args.json {
+        print_json(&report(&arenas, &args.file))?;
+    } else {
+        print(&text(&arenas))?;
+    }
+    judge(main)?;
+    match &args.out {
+        Some(out) => {
+            csv::write_plan(out, &main.instance, main.plan.offsets()).map_err(CliError::work)
+        }
+        None => Ok(()),
+    }
+}
+
+/// The arena that was asked for, and then a sequence's other one.
+fn arenas(planned: Planned, args: &PlanArgs) -> Result<Vec<Arena>, CliError> {
+    let capacity = args.capacity;
+    match planned {
+        Planned::Table(_) if args.scope.is_some() => Err(CliError::Usage(
+            "--scope is for sequences; a table of buffers has one arena, so leave it out".into(),
+        )),
+        Planned::Table(instance) => Ok(vec![arena("arena", instance, capacity, args)?]),
+        Planned::Sequence(sequence) => {
+            let scope = args.scope.map_or(Scope::Device, Scope::from);
+            let other = match scope {
+                Scope::Device => Scope::Host,
+                Scope::Host => Scope::Device,
+            };
+            [(scope, capacity), (other, None)]
+                .into_iter()
+                .map(|(scope, capacity)| {
+                    let instance = static_buffers(&sequence, scope)?;
+                    arena(scope.as_str(), instance, capacity, args)
+                })
+                .collect()
+        }
+    }
+}
+
+fn arena(
+    name: &'static str,
+    instance: Instance,
+    capacity: Option<u64>,
+    args: &PlanArgs,
+) -> Result<Arena, CliError> {
+    let options = Options {
+        capacity,
+        time_limit: args.time_limit,
+        ..Options::default()
+    };
+    let start = Instant::now();
+    let plan = plan::plan(&instance, &options).map_err(CliError::work)?;
+    let seconds = start.elapsed().as_secs_f64();
+    plan.verify(&instance)
+        .map_err(|fault| CliError::work(format!("the plan is not valid: {fault}")))?;
+    let facts = Facts {
+        buffers: instance.len() as u64,
+        spaceless: plan.spaceless().len() as u64,
+        sum_bytes: instance.total_size(),
+        peak_bytes: plan.peak(),
+        lower_bound_bytes: plan.lower_bound().bytes,
+        status: plan.status().as_str(),
+        capacity_bytes: capacity,
+        fits: plan.fits(),
+        verified: true,
+        seconds,
+    };
+    Ok(Arena {
+        name,
+        instance,
+        plan,
+        facts,
+    })
+}
+
+/// The static buffers of a scope, at the sequence's largest batch.
+fn static_buffers(sequence: &Sequence, scope: Scope) -> Result<Instance, CliError> {
+    let parameters = sequence.parameters_at(sequence.max_events());
+    let planned = sequence
+        .buffers()
+        .iter()
+        .zip(live_ranges(sequence))
+        .filter(|(buffer, _)| buffer.scope == scope && buffer.kind == Kind::Static)
+        .map(|(buffer, range)| {
+            let size = buffer.bytes(&parameters, &[]).map_err(CliError::usage)?;
+            let (lower, upper) = (range.first.into(), u64::from(range.last) + 1);
+            Ok(plan::Buffer::new(&buffer.name, lower, upper, size).aligned_to(buffer.alignment))
+        })
+        .collect::<Result<_, CliError>>()?;
+    Instance::new(planned).map_err(CliError::usage)
+}
+
+/// Whether the plan is what was asked for.
+fn judge(arena: &Arena) -> Result<(), CliError> {
+    let (plan, capacity) = (&arena.plan, arena.facts.capacity_bytes);
+    let Some(capacity) = capacity.filter(|_| !plan.fits()) else {
+        return Ok(());
+    };
+    let bound = plan.lower_bound();
+    if bound.bytes > capacity {
+        return Err(CliError::Work(format!(
+            "no plan fits into {capacity} bytes: the {} buffers alive at step {} need {}",
+            bound.buffers.len(),
+            bound.step.unwrap_or(0),
+            bound.bytes
+        )));
+    }
+    Err(CliError::Work(format!(
+        "the best plan found needs {} bytes and does not fit into {capacity}; a longer \
+         --time-limit may find one (at least {} bytes are needed)",
+        plan.peak(),
+        bound.bytes
+    )))
+}
+
+/// Where a plan cannot be written, there is no use in making it.
+fn check_target(out: &Path, file: &Path) -> Result<(), CliError> {
+    let name = out.display();
+    if out.is_dir() {
+        return Err(CliError::Usage(format!(
+            "--out {name} is a directory; name a file in it"
+        )));
+    }
+    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if folder.is_some_and(|folder| !folder.is_dir()) {
+        return Err(CliError::Usage(format!(
+            "--out {name} is in no existing directory; create it first"
+        )));
+    }
+    let same = match (out.canonicalize(), file.canonicalize()) {
+        (Ok(out), Ok(file)) => out == file,
+        _ => false,
+    };
+    if same {
+        return Err(CliError::Usage(format!(
+            "--out {name} is the input itself; name another file"
+        )));
+    }
+    Ok(())
+}
+
+fn report<'a>(arenas: &'a [Arena], file: &Path) -> Report<'a> {
+    let main = &arenas[0];
+    let other = arenas.get(1);
+    Report {
+        file: file.display().to_string(),
+        main: &main.facts,
+        fingerprint: main.plan.fingerprint().to_string(),
+        scope: other.is_some().then_some(main.name),
+        other: other.map(|arena| Other {
+            scope: arena.name,
+            facts: &arena.facts,
+        }),
+    }
+}
+
+fn text(arenas: &[Arena]) -> String {
+    let header = [
+        "arena",
+        "buffers",
+        "sum MiB",
+        "peak MiB",
+        "bound MiB",
+        "peak/bound",
+        "status",
+        "verified",
+        "seconds",
+    ];
+    let row = |arena: &Arena| {
+        let facts = &arena.facts;
+        [
+            arena.name.into(),
+            grouped(facts.buffers),
+            mib(facts.sum_bytes),
+            mib(facts.peak_bytes),
+            mib(facts.lower_bound_bytes),
+            ratio(facts.peak_bytes, facts.lower_bound_bytes),
+            facts.status.into(),
+            yes(facts.verified),
+            format!("{:.3}", facts.seconds),
+        ]
+    };
+    table(header, arenas.iter().map(row).collect())
+}
