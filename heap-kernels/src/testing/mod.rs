@@ -10,3 +10,4 @@ pub mod program;
 pub mod runners;
 pub mod session;
 pub mod shadow;
+pub mod words;
