@@ -267,7 +267,7 @@ mod tests {
         assert!(matches!(choice.placement, Placement::Border(_)));
         let bound = live_bound(&lives) / PAGE;
         assert!(
-            choice.pages <= bound + bound / 20,
+            choice.pages <= bound + bound / 8,
             "{choice:?} for {bound} pages"
         );
     }
