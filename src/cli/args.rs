@@ -16,10 +16,10 @@ use super::size;
 const EXAMPLES: &str = "\
 Examples:
   dheap                                   the HLT1 sequence, 1,000 events, 1 batch
-  dheap run --events 500 --batches 20     the same with other batches
+  dheap run --events 100 --batches 20     the same with other batches
   dheap run sequences/quickstart.json     a sequence of your own
   dheap plan buffers.csv --out plan.csv   offsets for buffers with lifetimes
-  dheap stress --threads 4 --ops 1000000  random operations, checked
+  dheap stress --threads 4 --ops 500000   random operations, checked
 
 Sizes are bytes, or have a unit: KiB, MiB, GiB, TiB (powers of 1,024) or kB, MB,
 GB, TB (powers of 1,000), like 64MiB or 1.5GiB.
@@ -31,14 +31,14 @@ const RUN_EXAMPLES: &str = "\
 Examples:
   dheap run                               the HLT1 sequence, 1,000 events, 1 batch
   dheap run tiles --json                  a shipped sequence by name, for programs
-  dheap run --events 500 --batches 20 --streams 2
-  dheap run --pool 150MiB                 too small: batches are halved until they fit
+  dheap run --events 100 --batches 20 --streams 2
+  dheap run --pool 150MiB                 too small: the batch is halved until it fits
   dheap run sequences/quickstart.json --debug";
 
 const PLAN_EXAMPLES: &str = "\
 Examples:
   dheap plan buffers.csv --out plan.csv
-  dheap plan buffers.csv --capacity 1MiB --time-limit 10
+  dheap plan buffers.csv --capacity 1MiB --time-limit 2
   dheap plan sequences/quickstart.json --json
   dheap plan hlt1_pp_default --scope host --out host.csv
 
@@ -48,7 +48,7 @@ lifetime is the half-open range lower..upper of steps.";
 const STRESS_EXAMPLES: &str = "\
 Examples:
   dheap stress
-  dheap stress --threads 4 --ops 1000000 --pool 256MiB --seed 7
+  dheap stress --threads 4 --ops 500000 --pool 256MiB --seed 7
   dheap stress --ops 5000 --json";
 
 /// Two memory pools for GPU pipelines: a static arena planned from lifetimes,

@@ -1,0 +1,8 @@
+//! Whole runs of the program `dheap`: exit codes, output, files.
+
+mod bad_input;
+mod common;
+mod help;
+mod plan;
+mod run;
+mod stress;
