@@ -2,7 +2,7 @@
 //! memory, by any lane of a GPU or any thread of a host, lock-free.
 //!
 //! One `no_std` source without `alloc`, generic over two small traits:
-//! [`Mem`](mem::Mem), the words of the pool, and [`Warp`](warp::Warp), the
+//! [`Mem`], the words of the pool, and [`Warp`], the
 //! lanes that act together. DESIGN.md at the repository's root says how it
 //! works; the modules are its rooms, and import only downwards in this order:
 //!
