@@ -107,8 +107,7 @@ fn a_batch_and_its_halves_have_the_same_events() {
         for &(first, events) in batches {
             executor.run_batch(first, events).unwrap();
         }
-        let seen = seen.lock().clone();
-        seen
+        seen.lock().clone()
     };
     let whole = offsets(&[(40, 100)]);
     assert_eq!(whole, offsets(&[(40, 50), (90, 25), (115, 25)]));
