@@ -4,7 +4,7 @@ mod runtime_support;
 
 use std::collections::HashMap;
 
-use heap_host::runtime::{self, BatchOutcome, Executor, Options};
+use heap_host::runtime::{self, BatchOutcome, Configuration, Executor, KernelContext, Options};
 use heap_host::sequence::{BufferSpec, Scope, SequenceBuilder};
 use runtime_support::{EVENTS, assert_clean, executor, tracks};
 
@@ -107,8 +107,7 @@ fn a_batch_and_its_halves_have_the_same_events() {
         for &(first, events) in batches {
             executor.run_batch(first, events).unwrap();
         }
-        let seen = seen.lock().clone();
-        seen
+        seen.lock().clone()
     };
     let whole = offsets(&[(40, 100)]);
     assert_eq!(whole, offsets(&[(40, 50), (90, 25), (115, 25)]));
@@ -204,4 +203,70 @@ fn progress_hears_of_every_batch() {
     runtime::run(&tracks(), &options, &heard).unwrap();
     assert_eq!(heard.batches.into_inner(), 5);
     assert_eq!(heard.events.into_inner(), 5 * EVENTS);
+}
+
+/// Seen in cms-sw/cmssw#51712: a deadlock where one stream allocates while
+/// another one waits in a free. Two streams meet in every kernel of a sequence.
+#[test]
+fn streams_may_wait_for_each_other_in_kernels() {
+    let barrier = std::sync::Arc::new(std::sync::Barrier::new(2));
+    let config = Configuration::new(&tracks(), &Options::default()).unwrap();
+    let config = std::sync::Arc::new(config);
+    std::thread::scope(|scope| {
+        for stream in 0..2 {
+            let (barrier, config) = (barrier.clone(), config.clone());
+            scope.spawn(move || {
+                let mut executor: Executor = Executor::with_configuration(config).unwrap();
+                for algorithm in ["count", "decode", "seed", "fit", "select"] {
+                    let barrier = barrier.clone();
+                    let meet = move |_: &KernelContext<'_>| {
+                        barrier.wait();
+                        Ok(())
+                    };
+                    executor.after(algorithm, meet).unwrap();
+                }
+                for batch in 0..50 {
+                    let outcome = executor.run_batch(stream * 1000 + batch, EVENTS).unwrap();
+                    assert_clean(&outcome, EVENTS);
+                }
+            });
+        }
+    });
+}
+
+/// The keys that `dheap run --json` promises.
+#[test]
+fn a_report_has_the_promised_keys() {
+    let report = runtime::run(&tracks(), &Options::default(), &()).unwrap();
+    let json = serde_json::to_value(&report).unwrap();
+    let has = |object: &serde_json::Value, keys: &str| {
+        for key in keys.split_whitespace() {
+            assert!(object.get(key).is_some(), "no {key} in {object}");
+        }
+    };
+    has(
+        &json,
+        "sequence events batches backend seed buffers static dynamic host",
+    );
+    has(
+        &json,
+        "host_syncs_in_batch verified leaked_bytes events_done events_failed seconds",
+    );
+    for scope in ["host", "device"] {
+        for kind in ["static", "dynamic"] {
+            has(&json["buffers"][scope][kind], "count bytes");
+        }
+    }
+    has(&json["static"], "peak_bytes lower_bound_bytes sum_bytes");
+    has(
+        &json["host"]["static"],
+        "peak_bytes lower_bound_bytes sum_bytes",
+    );
+    for dynamic in [&json["dynamic"], &json["host"]["dynamic"]] {
+        has(
+            dynamic,
+            "pool_bytes high_water_bytes lower_bound_bytes sum_bytes",
+        );
+        has(dynamic, "allocations frees failed splits");
+    }
 }

@@ -197,7 +197,7 @@ fn pool_with(page_bytes: u64) -> u64 {
         shards: Some(1),
         ..Config::default()
     };
-    let mut bytes = page_bytes.saturating_add(page_bytes / 64);
+    let mut bytes = page_bytes.saturating_add(page_bytes / 64).max(1);
     loop {
         bytes = bytes
             .checked_next_multiple_of(POOL_UNIT)
@@ -208,5 +208,65 @@ fn pool_with(page_bytes: u64) -> u64 {
             }
             _ => return bytes,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sequence::{BufferSpec, SequenceBuilder};
+
+    #[test]
+    fn a_pool_has_the_pages_asked_for_and_little_more() {
+        for page_bytes in [0, 1, 4096, 1 << 20, 100 << 20, 20 << 30, 3 << 40] {
+            let bytes = pool_with(page_bytes);
+            let config = Config {
+                shards: Some(1),
+                ..Config::default()
+            };
+            let pages = Geometry::new(bytes, &config).unwrap().page_bytes();
+            assert!(pages >= page_bytes, "{page_bytes}: {pages} in {bytes}");
+            assert!(bytes <= page_bytes + page_bytes / 25 + 2 * POOL_UNIT);
+        }
+        // More than there can be: refused where the heap is made.
+        assert_eq!(pool_with(u64::MAX), u64::MAX);
+    }
+
+    fn items(events: u64, element_bytes: u64) -> Sequence {
+        let mut b = SequenceBuilder::new("items");
+        b.parameter("events", events);
+        let count = b.algorithm("count");
+        let total = b.total("items", count, 10);
+        let make = b.algorithm("make");
+        let made = BufferSpec::device_dynamic("made").element_bytes(element_bytes);
+        b.write(make, made.per(total, 1));
+        b.build().unwrap()
+    }
+
+    /// Four standard deviations of what the built-in kernels draw, and never
+    /// more than the largest draw.
+    #[test]
+    fn the_default_pool_has_headroom_for_the_spread_of_so_many_events() {
+        for (events, factor) in [(1, 1.875), (4, 1.65), (10_000, 1.013)] {
+            let sequence = items(events, 1 << 20);
+            let options = Options::default();
+            let ranges = crate::sequence::live_ranges(&sequence);
+            let sizes = Sizes::new(&sequence, &options, &ranges, events).unwrap();
+            let expected = (events * 10) << 20;
+            assert_eq!(sizes.expected[0], expected);
+            let pool = sizes.default_pool(Scope::Device) as f64;
+            let ratio = pool / (expected as f64 * factor);
+            assert!((1.0..1.2).contains(&ratio), "{ratio} for {events} events");
+        }
+    }
+
+    #[test]
+    fn a_scope_without_dynamic_buffers_has_no_pool() {
+        let sequence = items(10, 8);
+        let options = Options::default();
+        let ranges = crate::sequence::live_ranges(&sequence);
+        let sizes = Sizes::new(&sequence, &options, &ranges, 10).unwrap();
+        assert_eq!(sizes.default_pool(Scope::Host), 0);
+        assert_eq!(sizes.pool(Scope::Host).unwrap().bytes, 0);
     }
 }
