@@ -2,6 +2,8 @@
 //! machine of 32-lane warps, programs of heap operations, an independent
 //! shadow model, and the contract that every backend keeps.
 
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod lockstep;
 pub mod memory;
 mod pattern;
