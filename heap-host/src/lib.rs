@@ -1,6 +1,8 @@
 //! The host half of device-heap: sequences of algorithms with declared
 //! buffers, the static arena planned from their lifetimes, and the runtime.
 
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod plan;
 pub mod pool;
 pub mod runtime;

@@ -3,6 +3,8 @@
 //! shadow model, and the contract that every backend keeps.
 
 pub mod contract;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod generate;
 pub mod lockstep;
 pub mod memory;
