@@ -28,7 +28,14 @@
 #![no_std]
 #![cfg_attr(
     target_arch = "nvptx64",
-    feature(abi_ptx, asm_experimental_arch, stdarch_nvptx)
+    feature(
+        abi_unadjusted,
+        asm_experimental_arch,
+        link_llvm_intrinsics,
+        stdarch_nvptx
+    ),
+    // The warp's collectives are the code generator's, see `device::intrinsics`.
+    allow(internal_features)
 )]
 
 #[cfg(any(test, feature = "testing"))]

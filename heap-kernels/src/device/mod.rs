@@ -4,14 +4,29 @@
 //! A kernel crate of one's own takes a `&HeapHandle` as a kernel parameter (a
 //! pointer to the handle that the host made), and calls
 //! `handle.heap().alloc(&DeviceWarp, request)` from any lane.
+//!
+//! This is the ground for the GPU backend, which does not exist yet: it compiles
+//! (with a nightly compiler and `-Zbuild-std=core`), and has not run on a card.
 
-#[cfg(feature = "entry")]
-mod entry;
 pub mod intrinsics;
 
+use crate::heap::{Heap, HeapHandle};
 use crate::mem::{Mem, Order, Scope};
 use crate::warp::{Mask, Warp};
 use intrinsics::{atomic, warp};
+
+impl HeapHandle {
+    /// The heap that the handle stands for.
+    #[must_use]
+    #[inline]
+    pub const fn heap(&self) -> &Heap<DeviceMem> {
+        // SAFETY: the heap is `repr(C)` with the handle's fields in the
+        // handle's order: base, length, geometry.
+        unsafe { &*(&raw const *self).cast() }
+    }
+}
+
+const _: () = assert!(size_of::<HeapHandle>() == size_of::<Heap<DeviceMem>>());
 
 /// A pool in global memory.
 #[derive(Clone, Copy, Debug)]
