@@ -15,11 +15,11 @@ pub(super) enum CliError {
 
 impl CliError {
     pub(super) fn usage(error: impl ToString) -> Self {
-        Self::Usage(error.to_string())
+        Self::Usage(printable(&error.to_string()))
     }
 
     pub(super) fn work(error: impl ToString) -> Self {
-        Self::Work(error.to_string())
+        Self::Work(printable(&error.to_string()))
     }
 
     pub(super) fn code(&self) -> ExitCode {
@@ -28,6 +28,20 @@ impl CliError {
             Self::Work(_) => ExitCode::from(1),
         }
     }
+}
+
+/// The message with control characters escaped: names from a file may hold
+/// line breaks and worse, and an error is one line.
+fn printable(message: &str) -> String {
+    let mut line = String::with_capacity(message.len());
+    for c in message.chars() {
+        if c.is_control() {
+            line.extend(c.escape_default());
+        } else {
+            line.push(c);
+        }
+    }
+    line
 }
 
 /// The message of a clap error in one line, without the usage that follows.
@@ -51,6 +65,12 @@ pub(super) fn one_line(message: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_cannot_break_the_line_of_an_error() {
+        let error = CliError::work("buffer 'a\nb\u{1b}[2J' does not fit");
+        assert_eq!(error.to_string(), "buffer 'a\\nb\\u{1b}[2J' does not fit");
+    }
 
     #[test]
     fn usage_errors_become_one_line() {

@@ -4,7 +4,7 @@
 //! [`Program`] of a batch. An [`Executor`] is one stream of a [`Backend`]: it
 //! uploads a batch, walks the program without taking any value from the
 //! device, and reads at the end what became of it. Where the pool is too small
-//! for a batch, its halves are run instead. [`run`] does all batches with
+//! for a batch, its halves are run instead. [`run()`] does all batches with
 //! built-in kernels, and [`Report`]s.
 //!
 //! ```

@@ -16,7 +16,7 @@ pub struct Options {
     /// Events in a batch: the largest batch that the static arenas are planned
     /// for. By default the sequence's own maximum.
     pub events: Option<u64>,
-    /// How many batches [`run`](super::run) does. Batch `i` has the events
+    /// How many batches [`run`](super::run()) does. Batch `i` has the events
     /// from `i * events` on.
     pub batches: u64,
     /// Seeds the built-in kernels' counts.
