@@ -57,7 +57,7 @@ fn read(path: &Path) -> Result<Vec<u8>, CliError> {
     let file = path.display();
     if path.is_dir() {
         let message = format!("{file} is a directory; name a file in it");
-        return Err(CliError::Usage(message));
+        return Err(CliError::usage(message));
     }
     std::fs::read(path).map_err(|error| {
         let hint = if error.kind() == std::io::ErrorKind::NotFound {

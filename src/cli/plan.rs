@@ -168,14 +168,14 @@ fn judge(arena: &Arena) -> Result<(), CliError> {
     };
     let bound = plan.lower_bound();
     if bound.bytes > capacity {
-        return Err(CliError::Work(format!(
+        return Err(CliError::work(format!(
             "no plan fits into {capacity} bytes: the {} buffers alive at step {} need {}",
             bound.buffers.len(),
             bound.step.unwrap_or(0),
             bound.bytes
         )));
     }
-    Err(CliError::Work(format!(
+    Err(CliError::work(format!(
         "the best plan found needs {} bytes and does not fit into {capacity}; a longer \
          --time-limit may find one (at least {} bytes are needed)",
         plan.peak(),
@@ -187,13 +187,13 @@ fn judge(arena: &Arena) -> Result<(), CliError> {
 fn check_target(out: &Path, file: &Path) -> Result<(), CliError> {
     let name = out.display();
     if out.is_dir() {
-        return Err(CliError::Usage(format!(
+        return Err(CliError::usage(format!(
             "--out {name} is a directory; name a file in it"
         )));
     }
     let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
     if folder.is_some_and(|folder| !folder.is_dir()) {
-        return Err(CliError::Usage(format!(
+        return Err(CliError::usage(format!(
             "--out {name} is in no existing directory; create it first"
         )));
     }
@@ -202,7 +202,7 @@ fn check_target(out: &Path, file: &Path) -> Result<(), CliError> {
         _ => false,
     };
     if same {
-        return Err(CliError::Usage(format!(
+        return Err(CliError::usage(format!(
             "--out {name} is the input itself; name another file"
         )));
     }

@@ -62,7 +62,7 @@ fn refused(error: &RunError, file: Option<&Path>) -> CliError {
     };
     match error {
         RunError::Config(_) | RunError::Backend(BackendError::Pool { .. }) => {
-            CliError::Usage(message)
+            CliError::usage(message)
         }
         _ => CliError::Work(message),
     }
@@ -106,7 +106,7 @@ fn judge(report: &Report) -> Result<(), CliError> {
     ];
     let first = first.into_iter().flatten().next();
     let first = first.map_or(String::new(), |first| format!("; first: {first}"));
-    Err(CliError::Work(format!("{}{first}", wrong.join(", "))))
+    Err(CliError::work(format!("{}{first}", wrong.join(", "))))
 }
 
 struct EventBar(ProgressBar);

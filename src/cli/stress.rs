@@ -33,7 +33,7 @@ pub(super) fn stress(args: &StressArgs) -> Result<(), CliError> {
     }
     let first = report.first_error.as_deref().unwrap_or("memory was leaked");
     let (errors, leaked) = (report.errors, report.leaked_bytes);
-    Err(CliError::Work(format!(
+    Err(CliError::work(format!(
         "the heap failed: {errors} errors, {leaked} bytes leaked; first: {first}"
     )))
 }
