@@ -175,8 +175,9 @@ impl Configuration {
     /// deviations of what the built-in kernels draw (for `n` events,
     /// `4 * 0.325 / sqrt(n)`, and never above the largest draw). The allocations
     /// and frees of a batch with these totals are simulated page by page; the
-    /// number of pages needed, an eighth of a percent for slabs that are partly
-    /// used, and the heap's metadata make the pool, in whole MiB.
+    /// number of pages needed, a tenth more for slabs that are partly used and
+    /// for totals that fragment the pool in another way, and the heap's metadata
+    /// make the pool, in whole MiB.
     ///
     /// # Errors
     /// [`ConfigError`] as [`new`](Self::new).
