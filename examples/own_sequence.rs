@@ -1,5 +1,6 @@
 //! A pipeline of one's own: count, scan, decode, select. The sequence is built
-//! here, its algorithms are closures, and its output comes back once per batch.
+//! here, its algorithms are closures, and its output comes back once per batch (or,
+//! where the pool is too small for a batch, once per part that went through).
 //!
 //! ```sh
 //! cargo run --release --example own_sequence

@@ -98,9 +98,11 @@ fn judge(report: &Report) -> Result<(), CliError> {
     if wrong.is_empty() {
         return Ok(());
     }
-    // What happened first says the most.
+    // What happened first says the most; of failures, the first event that does
+    // not fit alone, since what did not fit as a whole was halved.
+    let alone = report.failures.iter().find(|failure| failure.events == 1);
     let first = [
-        report.failures.first().map(ToString::to_string),
+        alone.or(report.failures.first()).map(ToString::to_string),
         report.findings.first().map(ToString::to_string),
         report.leaks.first().map(ToString::to_string),
     ];
