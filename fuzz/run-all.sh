@@ -34,7 +34,7 @@ for target in $targets; do
     length=0
     dictionary=()
     case $target in
-    # Lanes are coroutines: AddressSanitizer does not know their stacks.
+    # Lanes are coroutines, and AddressSanitizer is not told of their switches.
     heap_lockstep) sanitizer=none length=2400 ;;
     heap_single) length=4800 ;;
     plan) length=1212 ;;
