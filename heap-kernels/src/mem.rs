@@ -50,6 +50,11 @@ pub enum Fault {
     BlindRun,
     /// A full word's summary bit is set without looking at the word again.
     NoFullRecheck,
+    /// A full word's summary bit that was set wrongly is cleared without saying
+    /// that something changed.
+    NoFullChange,
+    /// Who loses a claim does not mark the word as used.
+    NoDirtyHelp,
     /// A free is accepted without looking whether the slot was live.
     BlindFree,
     /// Pages are given back before their page words are cleared.

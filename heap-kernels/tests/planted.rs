@@ -3,7 +3,7 @@
 
 use heap_kernels::mem::Fault;
 use heap_kernels::testing::generate::{contended, random};
-use heap_kernels::testing::lockstep::{LockstepMem, Machine, Policy, Schedule};
+use heap_kernels::testing::lockstep::{LockstepMem, Machine, Policy, Schedule, Stop};
 use heap_kernels::testing::memory::{Plant, Planted, PoolMemory};
 use heap_kernels::testing::runners::{run_alone_on, run_lockstep_on};
 use heap_kernels::{Config, Heap, HostMem, Request, SingleLane};
@@ -66,6 +66,43 @@ fn full_words<P: Plant>() {
             }
         });
         heap.check().unwrap();
+    }
+}
+
+/// A lane stops at each of its accesses while it takes pages in the middle of
+/// the pool; a run that has room in front of them, and only there, is
+/// served to others all the same.
+fn stopped_claim<P: Plant>() {
+    /// Pages, too many for a slab.
+    const RUN: u64 = 3;
+    for after in 0..40 {
+        let memory = PoolMemory::new(300 * PAGE, PAGE);
+        let config = Config {
+            shards: Some(1),
+            ..Config::default()
+        };
+        let heap = Heap::format(faulty::<P>(&memory), &config).unwrap();
+        let alone = SingleLane::new(0);
+        // What it takes are then the only used pages of a word, at the hole's end.
+        let hole = 3 * 64;
+        let tail = (heap.geometry().pages() - hole) * PAGE;
+        let tail = Request::new(tail).place(heap_kernels::Place::High);
+        heap.alloc(&alone, tail).unwrap();
+        let machine = Machine {
+            warps: 1,
+            lanes: 1,
+            schedule: Schedule::simt(after).stopping(Stop {
+                warp: 0,
+                lane: None,
+                after,
+            }),
+        };
+        machine.run(|lane| {
+            let run = Request::new(RUN * PAGE).place(heap_kernels::Place::High);
+            heap.alloc(lane, run).unwrap();
+        });
+        let rest = Request::new((hole - RUN) * PAGE).place(heap_kernels::Place::High);
+        heap.alloc(&alone, rest).unwrap();
     }
 }
 
@@ -155,6 +192,10 @@ catches! { bad_frees:
 
 catches! { full_words:
     NoFullRecheck, catches_full_marks_that_are_not_looked_at_again;
+}
+
+catches! { stopped_claim:
+    NoDirtyHelp, catches_a_claim_that_leaves_a_hole_that_is_none;
 }
 
 catches! { recycled_descriptor:

@@ -86,8 +86,10 @@ impl<M: Mem> Heap<M> {
         // Each slot just cleared lacks a credit, which pins the slab it belongs
         // to. If that is not the slab it was taken for, this is a double free
         // that raced with the slab's end and the page's next use: the bits
-        // are another slab's, so they go back. Nobody can have claimed them,
-        // since nobody has the credits.
+        // are another slab's, so they go back. A claimer of that slab whose
+        // credit is for another slot may take the bit before that: as with any
+        // double free that comes after the re-use, somebody else's block has
+        // been freed then (see DESIGN.md, Drawbacks).
         let seen = pool.page_word(slot.page, Order::Relaxed);
         if seen != slot.first_word && M::FAULT as u8 != Fault::BlindFree as u8 {
             pool.mem.fetch_or(slot.word_at, freed, Order::AcqRel);

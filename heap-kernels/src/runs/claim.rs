@@ -34,6 +34,9 @@ impl<M: Mem> Pool<M> {
                 .fetch_or(self.level_at(0, word), bits, Order::Acquire);
             if old & bits != 0 && M::FAULT as u8 != Fault::BlindRun as u8 {
                 self.undo(start, word, bits & !old);
+                if M::FAULT as u8 != Fault::NoDirtyHelp as u8 {
+                    self.help_mark_dirty(word);
+                }
                 return Err(word * 64 + u64::from((old & bits).trailing_zeros()));
             }
             if old == 0 {

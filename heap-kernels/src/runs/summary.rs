@@ -18,6 +18,11 @@ impl<M: Mem> Pool<M> {
                 .load(self.level_at(level - 1, word), Order::Acquire);
             if below != u64::MAX && M::FAULT as u8 != Fault::NoFullRecheck as u8 {
                 self.mark_open_from(level, word);
+                // While the bit was wrongly set, a search may have missed the
+                // word's pages: what it proved holds no longer.
+                if M::FAULT as u8 != Fault::NoFullChange as u8 {
+                    self.note_change();
+                }
                 return;
             }
             if old | bit != u64::MAX {
@@ -88,6 +93,19 @@ impl<M: Mem> Pool<M> {
         // AcqRel, for the look in `mark_clean`.
         self.mem
             .fetch_or(self.dirty_at(word), 1 << (word % 64), Order::AcqRel);
+    }
+
+    /// Notes that a word has a used page on behalf of a lane that has taken it
+    /// and not got to that yet, and may never: whoever met that page would
+    /// meet it for ever in a hole that is none.
+    #[cold]
+    pub(super) fn help_mark_dirty(&self, word: u64) {
+        self.mark_dirty(word);
+        // Released meanwhile: then nobody else would clear the mark. Acquire,
+        // as in `mark_clean`.
+        if self.mem.load(self.level_at(0, word), Order::Acquire) == 0 {
+            self.mark_clean(word);
+        }
     }
 
     /// Notes that a word has no used page; then looks at it again, since a

@@ -256,6 +256,32 @@ fn full_mark_against_release<P: Variant>() {
     });
 }
 
+/// As above, and a search that comes while the mark is wrongly there proves
+/// nothing that is believed afterwards.
+fn search_during_a_wrong_full_mark<P: Variant>() {
+    // In the second word: the first is looked at without asking its mark.
+    let (start, (block, _hold)) = Start::new(129, 16, |heap| {
+        let low = |pages| Request::new(pages * PAGE).place(heap_kernels::Place::Low);
+        let first = heap.alloc(&LANE, low(64)).unwrap();
+        let block = heap.alloc(&LANE, low(1)).unwrap();
+        let last = heap.alloc(&LANE, Request::new(PAGE)).unwrap();
+        let hold = heap.alloc(&LANE, low(62)).unwrap();
+        (block, (first, last, hold))
+    });
+    Model::<P>::explore(Some(3), start.watching(&[block]), move |model| {
+        let freeing = model.spawn(move |model| {
+            assert_eq!(model.free(block), Ok(()));
+            model.alloc(PAGE).ok()
+        });
+        model.alloc(PAGE).unwrap();
+        let second = freeing.join().unwrap();
+        let (_memory, heap) = model.at_rest(4 + u64::from(second.is_some()));
+        if second.is_none() {
+            heap.alloc(&LANE, Request::new(PAGE)).unwrap();
+        }
+    });
+}
+
 /// Two lanes free one slot at the same time, in a slab with other live slots.
 fn racing_frees_of_a_slot<P: Variant>() {
     let (start, block) = Start::new(1, 16, |heap| small(heap, 2)[0]);
@@ -440,6 +466,7 @@ model!(retirement_against_run, EarlyPages; relaxed);
 model!(pop_against_push_with_recurring_addresses, NoStackTag);
 model!(credits_of_a_recycled_descriptor, NoClassCheck);
 model!(full_mark_against_release, NoFullRecheck; relaxed);
+model!(search_during_a_wrong_full_mark, NoFullChange);
 model!(racing_frees_of_a_slot, BlindFree);
 model!(racing_frees_of_the_last_slot, BlindFree);
 model!(racing_frees_of_a_run);
