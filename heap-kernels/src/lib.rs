@@ -28,7 +28,14 @@
 #![no_std]
 #![cfg_attr(
     target_arch = "nvptx64",
-    feature(abi_ptx, asm_experimental_arch, stdarch_nvptx)
+    feature(
+        abi_ptx,
+        abi_unadjusted,
+        asm_experimental_arch,
+        link_llvm_intrinsics,
+        stdarch_nvptx
+    ),
+    allow(internal_features)
 )]
 
 #[cfg(any(test, feature = "testing"))]
@@ -40,6 +47,8 @@ pub mod heap;
 pub mod host;
 mod layout;
 pub mod mem;
+#[doc(hidden)]
+pub mod pattern;
 mod runs;
 mod slab;
 #[cfg(feature = "testing")]

@@ -9,6 +9,7 @@ use core::arch::asm;
 
 /// Where the calling thread is.
 pub mod thread {
+    use super::asm;
     use core::arch::nvptx;
 
     /// Index of the calling thread in the whole launch, for one-dimensional
@@ -30,11 +31,42 @@ pub mod thread {
         // SAFETY: reading special registers has no effect.
         unsafe { nvptx::_grid_dim_x() as u64 * nvptx::_block_dim_x() as u64 }
     }
+
+    /// Ticks of the multiprocessor's clock.
+    #[must_use]
+    #[inline]
+    pub fn clock() -> u64 {
+        let ticks: u64;
+        // SAFETY: reads a special register; volatile, for it changes.
+        unsafe { asm!("mov.u64 {}, %clock64;", out(reg64) ticks, options(nomem, nostack)) };
+        ticks
+    }
 }
 
 /// The lanes of the calling thread's warp.
+///
+/// What lanes do together goes through the code generator's own intrinsics,
+/// which it knows to be *convergent*: it may not copy such a call into the two
+/// sides of a branch, where lanes of one mask would wait for each other at
+/// different instructions. For `asm!` on this target it knows no such thing.
 pub mod warp {
     use super::asm;
+
+    // SAFETY: names and types are those of the code generator's intrinsics.
+    unsafe extern "unadjusted" {
+        #[link_name = "llvm.nvvm.activemask"]
+        fn activemask() -> u32;
+        #[link_name = "llvm.nvvm.bar.warp.sync"]
+        fn bar_warp_sync(mask: u32);
+        #[link_name = "llvm.nvvm.vote.ballot.sync"]
+        fn vote_ballot_sync(mask: u32, predicate: bool) -> u32;
+        #[link_name = "llvm.nvvm.match.any.sync.i64"]
+        fn match_any_sync(mask: u32, value: u64) -> u32;
+        #[link_name = "llvm.nvvm.shfl.sync.idx.i32"]
+        fn shfl_sync_idx(mask: u32, value: u32, from: u32, clamp: u32) -> u32;
+        #[link_name = "llvm.nvvm.redux.sync.or"]
+        fn redux_sync_or(value: u32, mask: u32) -> u32;
+    }
 
     /// Index of the calling thread in its warp.
     #[must_use]
@@ -60,10 +92,8 @@ pub mod warp {
     #[must_use]
     #[inline]
     pub fn active_mask() -> u32 {
-        let mask: u32;
-        // SAFETY: reads the mask; no `pure`: it differs from place to place.
-        unsafe { asm!("activemask.b32 {};", out(reg32) mask, options(nostack)) };
-        mask
+        // SAFETY: reads the mask.
+        unsafe { activemask() }
     }
 
     /// A barrier among the lanes of `mask`, also for memory.
@@ -74,7 +104,7 @@ pub mod warp {
     #[inline]
     pub unsafe fn sync_warp(mask: u32) {
         // SAFETY: as the caller promises.
-        unsafe { asm!("bar.warp.sync {};", in(reg32) mask, options(nostack)) };
+        unsafe { bar_warp_sync(mask) };
     }
 
     /// The lanes of `mask` whose `predicate` is true.
@@ -85,16 +115,8 @@ pub mod warp {
     #[must_use]
     #[inline]
     pub unsafe fn ballot(mask: u32, predicate: bool) -> u32 {
-        let result: u32;
         // SAFETY: as the caller promises.
-        unsafe {
-            asm!(
-                "{{ .reg .pred %p; setp.ne.u32 %p, {1}, 0; vote.sync.ballot.b32 {0}, %p, {2}; }}",
-                out(reg32) result, in(reg32) u32::from(predicate), in(reg32) mask,
-                options(nostack)
-            );
-        }
-        result
+        unsafe { vote_ballot_sync(mask, predicate) }
     }
 
     /// The lanes of `mask` whose `value` is the caller's.
@@ -105,16 +127,8 @@ pub mod warp {
     #[must_use]
     #[inline]
     pub unsafe fn match_any(mask: u32, value: u64) -> u32 {
-        let result: u32;
         // SAFETY: as the caller promises.
-        unsafe {
-            asm!(
-                "match.any.sync.b64 {}, {}, {};",
-                out(reg32) result, in(reg64) value, in(reg32) mask,
-                options(nostack)
-            );
-        }
-        result
+        unsafe { match_any_sync(mask, value) }
     }
 
     /// The `value` of lane `from`, which is in `mask`.
@@ -125,16 +139,8 @@ pub mod warp {
     #[must_use]
     #[inline]
     pub unsafe fn shuffle(mask: u32, value: u32, from: u32) -> u32 {
-        let result: u32;
-        // SAFETY: as the caller promises.
-        unsafe {
-            asm!(
-                "shfl.sync.idx.b32 {}, {}, {}, 31, {};",
-                out(reg32) result, in(reg32) value, in(reg32) from, in(reg32) mask,
-                options(nostack)
-            );
-        }
-        result
+        // SAFETY: as the caller promises; all lanes are one segment.
+        unsafe { shfl_sync_idx(mask, value, from, 31) }
     }
 
     /// Bitwise or of the values of the lanes of `mask`.
@@ -145,16 +151,8 @@ pub mod warp {
     #[must_use]
     #[inline]
     pub unsafe fn reduce_or(mask: u32, value: u32) -> u32 {
-        let result: u32;
         // SAFETY: as the caller promises.
-        unsafe {
-            asm!(
-                "redux.sync.or.b32 {}, {}, {};",
-                out(reg32) result, in(reg32) value, in(reg32) mask,
-                options(nostack)
-            );
-        }
-        result
+        unsafe { redux_sync_or(value, mask) }
     }
 }
 
