@@ -43,6 +43,8 @@ extern crate std;
 
 #[cfg(target_arch = "nvptx64")]
 pub mod device;
+#[doc(hidden)]
+pub mod exercise;
 pub mod heap;
 pub mod host;
 mod layout;

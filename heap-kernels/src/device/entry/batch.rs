@@ -2,7 +2,8 @@
 //! a whole list.
 
 use super::super::intrinsics::thread;
-use super::{DeviceHeap, allocate, element, put, release};
+use super::{DeviceHeap, WARP, element, put};
+use crate::exercise::{allocate, release};
 use crate::heap::Request;
 use crate::runs::Place;
 
@@ -37,7 +38,7 @@ pub unsafe extern "ptx-kernel" fn dh_alloc_batch(
             let request = Request::new(element(sizes, i, 0))
                 .align(element(aligns, i, 16))
                 .place(place(element(places, i, 0)));
-            let (address, code) = allocate(&*heap, request);
+            let (address, code) = allocate(&*heap, &WARP, request);
             put(out, i, address);
             put(status, i, code);
         }
@@ -60,7 +61,7 @@ pub unsafe extern "ptx-kernel" fn dh_free_batch(
     for i in (thread::index()..n).step_by(thread::count() as usize) {
         // SAFETY: the host passes valid pointers to n elements.
         unsafe {
-            let code = release(&*heap, element(blocks, i, 0));
+            let code = release(&*heap, &WARP, element(blocks, i, 0));
             put(status, i, code);
         }
     }

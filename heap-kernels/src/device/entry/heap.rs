@@ -1,7 +1,8 @@
 //! What a heap does, one thread per element.
 
 use super::super::intrinsics::thread;
-use super::{DeviceHeap, WARP, allocate, answer, element, free, put};
+use super::{DeviceHeap, WARP, answer, element, put};
+use crate::exercise::allocate;
 use crate::heap::Request;
 use crate::mem::{Mem, Order};
 
@@ -98,7 +99,7 @@ pub unsafe extern "ptx-kernel" fn dh_alloc_lanes(
     // SAFETY: the host passes valid pointers to n elements.
     unsafe {
         let request = Request::new(element(sizes, i, 0)).align(element(aligns, i, 16));
-        let (address, code) = allocate(&*heap, request);
+        let (address, code) = allocate(&*heap, &WARP, request);
         if zero != 0 && address != 0 {
             let offset = address - (*heap).mem().base();
             (*heap).mem().fill(offset, request.size, 0);
@@ -159,8 +160,14 @@ pub unsafe extern "ptx-kernel" fn dh_free(
     }
     // SAFETY: the host passes valid pointers to n elements.
     unsafe {
-        let code = free(&*heap, element(blocks, i, 0));
-        put(status, i, code);
+        let block = element(blocks, i, 0);
+        if block != 0 {
+            let offset = block.wrapping_sub((*heap).mem().base());
+            let freed = (*heap).free(&WARP, offset);
+            put(status, i, freed.map_or_else(|e| e.code(), |()| 0));
+        } else {
+            put(status, i, 0);
+        }
     }
 }
 

@@ -9,7 +9,7 @@
 //! - `heap`: what a heap does, one thread per element;
 //! - `batch`: the same, a few threads walking a list;
 //! - `inspect`: statistics and the invariant scan;
-//! - `suite`, `churn`: patterns, divergence and random work, for `selftest`;
+//! - `suite`: patterns, divergence and random work, for `selftest`;
 //! - `bench`: what `bench` sets the heap beside.
 
 // Kernels are found by name, not by path.
@@ -17,13 +17,12 @@
 
 mod batch;
 mod bench;
-mod churn;
 mod heap;
 mod inspect;
 mod suite;
 
 use super::{DeviceMem, DeviceWarp};
-use crate::heap::{AllocError, Heap, Request};
+use crate::heap::{AllocError, Heap};
 use crate::mem::Mem;
 
 type DeviceHeap = Heap<DeviceMem>;
@@ -70,25 +69,4 @@ fn answer(heap: &DeviceHeap, result: Result<u64, AllocError>) -> (u64, u32) {
         Ok(offset) => (heap.mem().base() + offset, 0),
         Err(error) => (0, error.code()),
     }
-}
-
-/// An allocation out of line, for kernels whose time is not the point.
-#[inline(never)]
-fn allocate(heap: &DeviceHeap, request: Request) -> (u64, u32) {
-    answer(heap, heap.alloc(&WARP, request))
-}
-
-/// A free out of line; a null address is skipped.
-#[inline(never)]
-fn release(heap: &DeviceHeap, address: u64) -> u32 {
-    free(heap, address)
-}
-
-#[inline]
-fn free(heap: &DeviceHeap, address: u64) -> u32 {
-    if address == 0 {
-        return 0;
-    }
-    let offset = address.wrapping_sub(heap.mem().base());
-    heap.free(&WARP, offset).map_or_else(|e| e.code(), |()| 0)
 }

@@ -1,10 +1,10 @@
-//! Patterns in blocks, and lanes that go different ways.
+//! Patterns in blocks, lanes that go different ways, and random work.
 
 use super::super::intrinsics::{atomic, thread, warp};
-use super::{DeviceHeap, allocate, element, put, release};
-use crate::heap::Request;
+use super::{DeviceHeap, WARP, element, put};
+use crate::exercise::{Churn, HELD, Held, churn, drain, wander};
 use crate::mem::Order;
-use crate::pattern::{self, Random};
+use crate::pattern;
 
 /// The warp's number and the number of warps: each takes every so many-th
 /// block, so that neighbouring lanes touch neighbouring words.
@@ -94,16 +94,14 @@ pub unsafe extern "ptx-kernel" fn dh_verify(
     }
 }
 
-/// Lanes of each warp go different ways: one in four leaves at once, others
-/// allocate in a branch of their own, in a loop of their own length that frees
-/// again, or in both arms of a branch. What a lane has in the end goes to
-/// `out[i]` and `sizes[i]`, the first error on its way to `status[i]`.
+/// What [`wander`] does: what a lane has in the end goes to `out[i]` and
+/// `sizes[i]`, the first error on its way to `status[i]`.
 ///
 /// # Safety
 ///
 /// A valid handle of a formatted heap, and arrays of `n` elements.
 #[unsafe(no_mangle)]
-pub unsafe extern "ptx-kernel" fn dh_divergent(
+pub unsafe extern "ptx-kernel" fn dh_wander(
     heap: *const DeviceHeap,
     seed: u64,
     sizes: *mut u64,
@@ -115,46 +113,56 @@ pub unsafe extern "ptx-kernel" fn dh_divergent(
     if i >= n {
         return;
     }
-    let mut random = Random::new(seed, i);
-    let size = 1 + random.below(4000);
     // SAFETY: the host passes valid pointers to n elements.
     unsafe {
-        put(sizes, i, size);
-        put(out, i, 0);
-        put(status, i, 0);
-        let way = random.below(4);
-        if way == 0 {
-            return;
-        }
-        let (address, code) = wander(&*heap, way, size, &mut random);
-        put(out, i, address);
-        put(status, i, code);
+        let end = wander(&*heap, &WARP, seed, i);
+        put(sizes, i, end.size);
+        put(out, i, end.address);
+        put(status, i, end.status);
     }
 }
 
-/// One lane's way to a block of `size` bytes.
-fn wander(heap: &DeviceHeap, way: u64, size: u64, random: &mut Random) -> (u64, u32) {
-    let request = Request::new(size);
-    match way {
-        1 => allocate(heap, request),
-        2 => {
-            for _ in 0..random.below(5) {
-                let (address, code) = allocate(heap, Request::new(random.below(600)));
-                let freed = release(heap, address);
-                if code != 0 || freed != 0 {
-                    return (0, code.max(freed));
-                }
+/// What [`churn`] does, or [`drain`] where `last` is not 0, for each thread.
+/// Adds to the 5 words of `counts`, in the order of the fields of `Counts`.
+///
+/// # Safety
+///
+/// A valid handle of a formatted heap; `held` has 4 pairs of words per thread,
+/// zero or as an earlier launch with this seed left them.
+#[unsafe(no_mangle)]
+pub unsafe extern "ptx-kernel" fn dh_churn(
+    heap: *const DeviceHeap,
+    seed: u64,
+    round: u64,
+    operations: u64,
+    largest: u64,
+    last: u32,
+    held: *mut [Held; HELD],
+    counts: *mut u64,
+    n: u64,
+) {
+    let i = thread::index();
+    if i >= n {
+        return;
+    }
+    let work = Churn {
+        seed,
+        round,
+        operations,
+        largest,
+    };
+    // SAFETY: the host passes valid pointers; a thread's blocks are its own.
+    unsafe {
+        let held = &mut *held.add(i as usize);
+        let mine = if last == 0 {
+            churn(&*heap, &WARP, &work, i, held)
+        } else {
+            drain(&*heap, &WARP, &work, held)
+        };
+        for (index, count) in mine.to_words().into_iter().enumerate() {
+            if count != 0 {
+                atomic::add(counts.add(index), count, Order::Relaxed);
             }
-            allocate(heap, request)
-        }
-        _ => {
-            let (first, code) = allocate(heap, request);
-            if code != 0 || random.below(2) == 0 {
-                return (first, code);
-            }
-            let (second, code) = allocate(heap, request);
-            let freed = release(heap, first);
-            (second, code.max(freed))
         }
     }
 }
