@@ -1,6 +1,8 @@
 //! The host half of device-heap: sequences of algorithms with declared
 //! buffers, the static arena planned from their lifetimes, and the runtime.
 
+#[cfg(feature = "cuda")]
+pub mod cuda;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod plan;

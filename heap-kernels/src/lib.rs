@@ -29,6 +29,7 @@
 #![cfg_attr(
     target_arch = "nvptx64",
     feature(
+        abi_ptx,
         abi_unadjusted,
         asm_experimental_arch,
         link_llvm_intrinsics,
@@ -43,10 +44,14 @@ extern crate std;
 
 #[cfg(target_arch = "nvptx64")]
 pub mod device;
+#[doc(hidden)]
+pub mod exercise;
 pub mod heap;
 pub mod host;
 mod layout;
 pub mod mem;
+#[doc(hidden)]
+pub mod pattern;
 mod runs;
 mod slab;
 #[cfg(feature = "testing")]

@@ -4,10 +4,9 @@
 //! A kernel crate of one's own takes a `&HeapHandle` as a kernel parameter (a
 //! pointer to the handle that the host made), and calls
 //! `handle.heap().alloc(&DeviceWarp, request)` from any lane.
-//!
-//! This is the ground for the GPU backend, which does not exist yet: it compiles
-//! (with a nightly compiler and `-Zbuild-std=core`), and has not run on a card.
 
+#[cfg(feature = "entry")]
+mod entry;
 pub mod intrinsics;
 
 use crate::heap::{Heap, HeapHandle};

@@ -38,6 +38,39 @@ pub struct Tally {
     hung: u64,
 }
 
+impl Tally {
+    /// Number of words of [`from_words`](Self::from_words).
+    pub const WORDS: usize = 7;
+
+    /// The sums that a kernel wrote, one word per field.
+    #[must_use]
+    pub const fn from_words(words: &[u64; Self::WORDS]) -> Self {
+        Self {
+            used: words[0],
+            owned: words[1],
+            slabs: words[2],
+            alive: words[3],
+            empty: words[4],
+            listed: words[5],
+            hung: words[6],
+        }
+    }
+
+    /// All fields in order.
+    #[must_use]
+    pub const fn to_words(&self) -> [u64; Self::WORDS] {
+        [
+            self.used,
+            self.owned,
+            self.slabs,
+            self.alive,
+            self.empty,
+            self.listed,
+            self.hung,
+        ]
+    }
+}
+
 impl core::ops::Add for Tally {
     type Output = Self;
     fn add(self, other: Self) -> Self {

@@ -78,6 +78,37 @@ pub struct Survey {
 }
 
 impl Survey {
+    /// Number of words of [`to_words`](Self::to_words).
+    pub const WORDS: usize = 7;
+
+    /// All fields in order, as a kernel writes them.
+    #[must_use]
+    pub const fn to_words(&self) -> [u64; Self::WORDS] {
+        [
+            self.pages,
+            self.live_blocks,
+            self.live_bytes,
+            self.free_bytes,
+            self.largest,
+            self.first_hole,
+            self.last_hole,
+        ]
+    }
+
+    /// The survey that [`to_words`](Self::to_words) wrote.
+    #[must_use]
+    pub const fn from_words(words: &[u64; Self::WORDS]) -> Self {
+        Self {
+            pages: words[0],
+            live_blocks: words[1],
+            live_bytes: words[2],
+            free_bytes: words[3],
+            largest: words[4],
+            first_hole: words[5],
+            last_hole: words[6],
+        }
+    }
+
     /// The survey of this range and the one right behind it.
     #[must_use]
     pub fn merge(&self, behind: &Self) -> Self {

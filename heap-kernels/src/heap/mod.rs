@@ -2,6 +2,7 @@
 
 mod alloc;
 mod check;
+mod codes;
 mod free;
 mod handle;
 mod inspect;

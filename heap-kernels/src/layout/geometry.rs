@@ -290,6 +290,13 @@ impl Geometry {
         self.data
     }
 
+    /// What has to be zero in an empty heap: `(offset, length)` in bytes, both
+    /// multiples of 8. The few words of it that are not are written after.
+    #[must_use]
+    pub const fn zeroed(&self) -> (u64, u64) {
+        (self.counters, self.metadata - self.counters)
+    }
+
     /// Number of shards.
     #[must_use]
     #[inline]

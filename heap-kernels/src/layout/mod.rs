@@ -108,15 +108,13 @@ impl<M: Mem> Pool<M> {
     /// Zeroes the `part`-th of `parts` pieces of everything behind the class
     /// table. Who formats or resets a pool has it to itself.
     pub(crate) fn zero_part(&self, part: u64, parts: u64) {
-        let words = (self.geo.metadata - self.geo.counters) / 8;
+        let (start, len) = self.geo.zeroed();
+        let words = len / 8;
         let piece = words.div_ceil(parts);
         let from = part.saturating_mul(piece).min(words);
         let to = (from + piece).min(words);
         // SAFETY: the piece lies in the pool, and nobody else zeroes it.
-        unsafe {
-            self.mem
-                .fill(self.geo.counters + from * 8, (to - from) * 8, 0)
-        };
+        unsafe { self.mem.fill(start + from * 8, (to - from) * 8, 0) };
     }
 
     /// Writes what is not zero in an empty heap: the geometry, every `parts`-th

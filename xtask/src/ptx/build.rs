@@ -1,0 +1,137 @@
+//! From the kernels' source to PTX, with rustc's own code generator.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::toolchain::Toolchain;
+use crate::Error;
+
+const TARGET: &str = "nvptx64-nvidia-cuda";
+
+/// All that decides on the result beside compiler and sources.
+pub(super) const SETTINGS: &str = "target-cpu=sm_80 location-detail=none features=entry lto=fat \
+     codegen-units=1 opt-level=3 panic=abort overflow-checks=off";
+
+/// A build's result.
+pub(super) struct Built {
+    pub(super) ptx: String,
+    /// The source files that went into it, from the repository's root.
+    pub(super) sources: Vec<PathBuf>,
+}
+
+/// Builds `heap-kernels` as a static library with all of its code in one unit,
+/// and takes the assembly: that is complete PTX.
+pub(super) fn kernels(root: &Path, toolchain: &Toolchain) -> Result<Built, Error> {
+    let target_dir = root.join("target/ptx");
+    let release = target_dir.join(TARGET).join("release");
+    forget(&release)?;
+    let mut command = Command::new(&toolchain.cargo);
+    command
+        .current_dir(root)
+        .args(["rustc", "--quiet", "--release", "--locked"])
+        .args(["-Zbuild-std=core", "--target", TARGET])
+        .args(["--package", "heap-kernels", "--features", "entry"])
+        .args(["--crate-type", "staticlib"])
+        .arg("--target-dir")
+        .arg(&target_dir)
+        .args(["--", "--emit=asm"])
+        .env("RUSTC", &toolchain.rustc)
+        // A released compiler builds core, and takes unstable features, only so.
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("RUSTFLAGS", "-Ctarget-cpu=sm_80 -Zlocation-detail=none")
+        .env("CARGO_PROFILE_RELEASE_LTO", "fat")
+        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1")
+        .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "3")
+        .env("CARGO_PROFILE_RELEASE_PANIC", "abort")
+        .env("CARGO_PROFILE_RELEASE_DEBUG", "false")
+        .env("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "false")
+        .env_remove("RUSTUP_TOOLCHAIN")
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .env_remove("RUSTC_WRAPPER");
+    let status = command.status().map_err(|source| Error::Run {
+        program: toolchain.cargo.display().to_string(),
+        source,
+    })?;
+    if !status.success() {
+        return Err(Error::Other(
+            "the kernels do not build, see above".to_owned(),
+        ));
+    }
+    let deps = release.join("deps");
+    let ptx_file = only(&deps, "s")?;
+    let ptx = fs::read_to_string(&ptx_file).map_err(Error::file(&ptx_file))?;
+    let list_file = only(&deps, "d")?;
+    let list = fs::read_to_string(&list_file).map_err(Error::file(&list_file))?;
+    Ok(Built {
+        ptx,
+        sources: sources(root, &list),
+    })
+}
+
+/// Removes an earlier build of the kernels, not of `core`, so that what is
+/// found afterwards is this build's.
+fn forget(release: &Path) -> Result<(), Error> {
+    for folder in [release.join("deps"), release.join(".fingerprint")] {
+        let Ok(entries) = fs::read_dir(&folder) else {
+            continue;
+        };
+        for entry in entries.flatten() {
+            let name = entry.file_name().to_string_lossy().replace('-', "_");
+            if !name.contains("heap_kernels") {
+                continue;
+            }
+            let path = entry.path();
+            let removed = if path.is_dir() {
+                fs::remove_dir_all(&path)
+            } else {
+                fs::remove_file(&path)
+            };
+            removed.map_err(Error::file(&path))?;
+        }
+    }
+    Ok(())
+}
+
+/// The kernels' file with this ending.
+fn only(folder: &Path, ending: &str) -> Result<PathBuf, Error> {
+    let entries = fs::read_dir(folder).map_err(Error::file(folder))?;
+    let mut found = entries.flatten().map(|entry| entry.path()).filter(|path| {
+        let ours = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with("heap_kernels");
+        path.extension().is_some_and(|e| e == ending) && path.file_name().is_some_and(ours)
+    });
+    match (found.next(), found.next()) {
+        (Some(path), None) => Ok(path),
+        _ => Err(Error::Other(format!(
+            "expected one heap_kernels*.{ending} in {}",
+            folder.display()
+        ))),
+    }
+}
+
+/// The repository's files that a compiler's dependency list names, in order.
+fn sources(root: &Path, list: &str) -> Vec<PathBuf> {
+    let mut sources: Vec<PathBuf> = list
+        .lines()
+        .filter_map(|line| line.strip_suffix(':'))
+        .map(|name| PathBuf::from(name.replace("\\ ", " ")))
+        .map(|path| path.strip_prefix(root).map(Path::to_owned).unwrap_or(path))
+        .filter(|path| path.is_relative())
+        .collect();
+    sources.sort();
+    sources.dedup();
+    sources
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dependency_list_is_read() {
+        let list = "/r/target/x.d: k/src/lib.rs /r/k/src/b.rs /usr/core.rs\n\n\
+                    k/src/lib.rs:\n/r/k/src/b.rs:\n/usr/core.rs:\n\n# env-dep:X=y\n";
+        let found = sources(Path::new("/r"), list);
+        assert_eq!(found, [Path::new("k/src/b.rs"), Path::new("k/src/lib.rs")]);
+    }
+}
