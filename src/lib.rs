@@ -63,5 +63,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[cfg(feature = "cuda")]
+pub use heap_host::cuda;
 pub use heap_host::{plan, pool, runtime, sequence, stress};
 pub use heap_kernels as kernels;

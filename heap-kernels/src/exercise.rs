@@ -103,7 +103,7 @@ impl Held {
             visit(index);
             index += step;
         }
-        if step > 1 {
+        if words > 0 && !(words - 1).is_multiple_of(step) {
             visit(words - 1);
         }
     }

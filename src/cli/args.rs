@@ -11,6 +11,7 @@ use clap::{
 };
 use device_heap::sequence::Scope;
 
+use super::bench::BenchArgs;
 use super::size;
 
 const EXAMPLES: &str = "\
@@ -50,6 +51,12 @@ Examples:
   dheap stress
   dheap stress --threads 4 --ops 500000 --pool 256MiB --seed 7
   dheap stress --ops 5000 --json";
+
+const BENCH_EXAMPLES: &str = "\
+Examples (in a build with --features cuda):
+  dheap bench
+  dheap bench --threads 1048576 --rounds 20 --no-driver
+  dheap bench --csv > bench.csv";
 
 /// Two memory pools for GPU pipelines: a static arena planned from lifetimes,
 /// and a heap that allocates and frees on the device.
@@ -110,6 +117,9 @@ pub(super) enum Command {
     /// Try the heap with random operations, checked against a shadow model
     #[command(after_help = STRESS_EXAMPLES)]
     Stress(StressArgs),
+    /// Measure the heap on a card, beside what bounds it
+    #[command(after_help = BENCH_EXAMPLES)]
+    Bench(BenchArgs),
 }
 
 #[derive(Debug, Args)]

@@ -2,6 +2,7 @@
 //! standard error; an error is one line there.
 
 mod args;
+mod bench;
 mod error;
 mod input;
 mod log;
@@ -37,6 +38,7 @@ fn dispatch(cli: Cli) -> Result<(), CliError> {
         Command::Run(args) => run::run(&args),
         Command::Plan(args) => plan::plan(&args),
         Command::Stress(args) => stress::stress(&args),
+        Command::Bench(args) => bench::bench(&args),
     }
 }
 

@@ -160,7 +160,9 @@ unsafe extern "C" fn cuInit(flags: c_uint) -> c_uint {
         return NO_LIBRARY;
     };
     // SAFETY: the type of the driver's function.
-    let real = unsafe { library.get::<unsafe extern "C" fn(c_uint) -> c_uint>(c"cuInit".to_bytes_with_nul()) };
+    let real = unsafe {
+        library.get::<unsafe extern "C" fn(c_uint) -> c_uint>(c"cuInit".to_bytes_with_nul())
+    };
     // SAFETY: as the caller promises.
     real.map_or(NOT_FOUND, |init| unsafe { init(flags) })
 }

@@ -36,7 +36,9 @@ pub enum GpuError {
         count: u32,
     },
     /// The card is older than the kernels.
-    #[error("{name} has compute capability {major}.{minor}, and the kernels need 8.0 (Ampere) or newer")]
+    #[error(
+        "{name} has compute capability {major}.{minor}, and the kernels need 8.0 (Ampere) or newer"
+    )]
     TooOld {
         /// The card's name.
         name: String,
@@ -141,6 +143,9 @@ mod tests {
     #[test]
     fn an_error_names_its_call_and_needs_no_driver_for_it() {
         let error = GpuError::new("cuMemAlloc", CudaError::OutOfMemory).to_string();
-        assert!(error.starts_with("cuMemAlloc failed: OutOfMemory ("), "{error}");
+        assert!(
+            error.starts_with("cuMemAlloc failed: OutOfMemory ("),
+            "{error}"
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cust::context::{Context, ContextHandle as _, CurrentContext, ResourceLimit};
+use cust::context::{Context, CurrentContext, ResourceLimit};
 use cust::device::{Device, DeviceAttribute};
 use cust::event::{Event, EventFlags};
 use cust::module::Module;
@@ -47,8 +47,7 @@ impl DeviceInfo {
     }
 
     fn of(index: u32, device: Device) -> Result<Self, GpuError> {
-        let attribute =
-            |which| device.get_attribute(which).call("cuDeviceGetAttribute");
+        let attribute = |which| device.get_attribute(which).call("cuDeviceGetAttribute");
         let version = CudaApiVersion::get().call("cuDriverGetVersion")?;
         Ok(Self {
             index,
@@ -201,12 +200,18 @@ impl Gpu {
         if threads == 0 {
             return Ok(());
         }
-        let function = self.module.get_function(kernel).call("cuModuleGetFunction")?;
+        let function = self
+            .module
+            .get_function(kernel)
+            .call("cuModuleGetFunction")?;
         let grid = threads.div_ceil(u64::from(block));
         let grid = u32::try_from(grid).unwrap_or(u32::MAX);
         // The driver reads as many bytes of each as the parameter has; both
         // kinds of machine that it runs on are little-endian.
-        let pointers: Vec<_> = arguments.iter().map(|a| (&raw const *a).cast_mut().cast()).collect();
+        let pointers: Vec<_> = arguments
+            .iter()
+            .map(|a| (&raw const *a).cast_mut().cast())
+            .collect();
         // SAFETY: as the caller promises; the driver copies the arguments.
         unsafe { stream.launch(&function, grid, block, 0, &pointers) }.call(kernel)
     }

@@ -17,7 +17,10 @@ const FINDING: usize = 10;
 
 impl DevicePool {
     fn parts(&self) -> u64 {
-        self.geometry().pages().div_ceil(PAGES_EACH).clamp(1, THREADS)
+        self.geometry()
+            .pages()
+            .div_ceil(PAGES_EACH)
+            .clamp(1, THREADS)
     }
 
     /// Runs a kernel that fills an array of `words`, after `before`.
@@ -37,7 +40,10 @@ impl DevicePool {
         arguments.extend(after);
         // SAFETY: as the kernels below ask; the output lives until they have
         // run.
-        unsafe { self.gpu().launch_threads(stream, kernel, threads, &arguments)? };
+        unsafe {
+            self.gpu()
+                .launch_threads(stream, kernel, threads, &arguments)?
+        };
         stream.synchronize().call(kernel)?;
         let mut host = vec![0; words];
         out.copy_to(&mut host).call("cuMemcpyDtoH")?;
@@ -58,8 +64,18 @@ impl DevicePool {
             .reduce(|sum, part| sum.merge(&part))
             .unwrap_or_default();
         let merged = DeviceBuffer::from_slice(&merged.to_words()).call("cuMemcpyHtoD")?;
-        let stats = self.read(stream, "dh_stats", 1, &[address(&merged)], Stats::WORDS, &[])?;
-        Ok(chunks(&stats).map(Stats::from_words).next().unwrap_or_default())
+        let stats = self.read(
+            stream,
+            "dh_stats",
+            1,
+            &[address(&merged)],
+            Stats::WORDS,
+            &[],
+        )?;
+        Ok(chunks(&stats)
+            .map(Stats::from_words)
+            .next()
+            .unwrap_or_default())
     }
 
     /// Statistics of each size class, exact while nobody else uses the heap.
@@ -101,7 +117,14 @@ impl DevicePool {
             .reduce(|sum, part| sum + part)
             .unwrap_or_default();
         let tally = DeviceBuffer::from_slice(&tally.to_words()).call("cuMemcpyHtoD")?;
-        let found = self.read(stream, "dh_check_tally", 1, &[address(&tally)], FINDING, &[])?;
+        let found = self.read(
+            stream,
+            "dh_check_tally",
+            1,
+            &[address(&tally)],
+            FINDING,
+            &[],
+        )?;
         decode(&found)
     }
 
@@ -138,7 +161,10 @@ impl DevicePool {
     pub fn reclaim(&self, stream: &Stream) -> Result<(), GpuError> {
         self.gpu().enter()?;
         // SAFETY: the handle is valid as long as `self`.
-        unsafe { self.gpu().launch_threads(stream, "dh_reclaim", 1, &[self.handle_address()]) }
+        unsafe {
+            self.gpu()
+                .launch_threads(stream, "dh_reclaim", 1, &[self.handle_address()])
+        }
     }
 }
 

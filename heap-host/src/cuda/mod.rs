@@ -19,12 +19,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod bench;
 mod driver;
 mod error;
 mod gpu;
 mod inspect;
 mod pool;
 
+pub use bench::{BenchOptions, BenchReport, BenchRow, Size, bench, open_for_bench};
 pub use error::GpuError;
 pub use gpu::{DeviceInfo, Gpu, GpuOptions, devices};
 pub use pool::{DevicePool, Requests, Sizes};

@@ -160,7 +160,10 @@ impl DevicePool {
             n as u64,
         ];
         // SAFETY: all arrays have n elements.
-        unsafe { self.gpu.launch_threads(stream, "dh_alloc", n as u64, &arguments) }
+        unsafe {
+            self.gpu
+                .launch_threads(stream, "dh_alloc", n as u64, &arguments)
+        }
     }
 
     /// Enqueues one allocation per element of `out`, with alignments, by those
@@ -193,7 +196,10 @@ impl DevicePool {
             n as u64,
         ];
         // SAFETY: all arrays have n elements.
-        unsafe { self.gpu.launch_threads(stream, "dh_alloc_lanes", n as u64, &arguments) }
+        unsafe {
+            self.gpu
+                .launch_threads(stream, "dh_alloc_lanes", n as u64, &arguments)
+        }
     }
 
     /// Enqueues one allocation per element of `out`, by `threads` threads that
@@ -247,7 +253,10 @@ impl DevicePool {
         status: &DeviceSlice<u32>,
     ) -> Result<(), GpuError> {
         let n = out.len();
-        assert!(sizes.len() == n && bases.len() == n, "arrays differ in length");
+        assert!(
+            sizes.len() == n && bases.len() == n,
+            "arrays differ in length"
+        );
         let arguments = [
             self.handle_address(),
             address(sizes),
@@ -257,7 +266,10 @@ impl DevicePool {
             n as u64,
         ];
         // SAFETY: all arrays have n elements.
-        unsafe { self.gpu.launch_threads(stream, "dh_alloc_warp", n as u64, &arguments) }
+        unsafe {
+            self.gpu
+                .launch_threads(stream, "dh_alloc_warp", n as u64, &arguments)
+        }
     }
 
     /// Enqueues one free per element of `blocks`; null is skipped. What was
@@ -282,7 +294,10 @@ impl DevicePool {
             n as u64,
         ];
         // SAFETY: all arrays have n elements.
-        unsafe { self.gpu.launch_threads(stream, "dh_free", n as u64, &arguments) }
+        unsafe {
+            self.gpu
+                .launch_threads(stream, "dh_free", n as u64, &arguments)
+        }
     }
 
     /// [`free`](Self::free) by `threads` threads that walk the list.
@@ -329,7 +344,10 @@ impl DevicePool {
         status: &DeviceSlice<u32>,
     ) -> Result<(), GpuError> {
         let n = out.len();
-        assert!(blocks.len() == n && sizes.len() == n, "arrays differ in length");
+        assert!(
+            blocks.len() == n && sizes.len() == n,
+            "arrays differ in length"
+        );
         let arguments = [
             self.handle_address(),
             address(blocks),
@@ -339,7 +357,10 @@ impl DevicePool {
             n as u64,
         ];
         // SAFETY: all arrays have n elements.
-        unsafe { self.gpu.launch_threads(stream, "dh_realloc", n as u64, &arguments) }
+        unsafe {
+            self.gpu
+                .launch_threads(stream, "dh_realloc", n as u64, &arguments)
+        }
     }
 }
 
@@ -355,7 +376,10 @@ pub struct Requests<'a> {
 impl Requests<'_> {
     fn check(&self, n: usize) {
         let aligns = self.aligns.map_or(n, DeviceSlice::len);
-        assert!(self.sizes.len() == n && aligns == n, "arrays differ in length");
+        assert!(
+            self.sizes.len() == n && aligns == n,
+            "arrays differ in length"
+        );
     }
 }
 
@@ -365,7 +389,11 @@ pub(super) fn address<T: cust::memory::DeviceCopy>(slice: &DeviceSlice<T>) -> u6
 
 fn status_address(status: Option<&DeviceSlice<u32>>, n: usize) -> u64 {
     status.map_or(0, |status| {
-        assert!(status.len() >= n, "{} places for the status of {n}", status.len());
+        assert!(
+            status.len() >= n,
+            "{} places for the status of {n}",
+            status.len()
+        );
         address(status)
     })
 }

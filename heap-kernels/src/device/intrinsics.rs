@@ -14,14 +14,20 @@ pub mod thread {
 
     /// Index of the calling thread in the whole launch, for one-dimensional
     /// blocks and grids.
+    ///
+    /// Read anew each time: three instructions are cheaper than a register that
+    /// holds the index across a call.
     #[must_use]
     #[inline]
     pub fn index() -> u64 {
-        // SAFETY: reading special registers has no effect.
+        let (block, size, thread): (u32, u32, u32);
+        // SAFETY: reads special registers; volatile, see above.
         unsafe {
-            nvptx::_block_idx_x() as u64 * nvptx::_block_dim_x() as u64
-                + nvptx::_thread_idx_x() as u64
+            asm!("mov.u32 {}, %ctaid.x;", out(reg32) block, options(nomem, nostack));
+            asm!("mov.u32 {}, %ntid.x;", out(reg32) size, options(nomem, nostack));
+            asm!("mov.u32 {}, %tid.x;", out(reg32) thread, options(nomem, nostack));
         }
+        u64::from(block) * u64::from(size) + u64::from(thread)
     }
 
     /// Threads in the whole launch, likewise.
@@ -68,13 +74,14 @@ pub mod warp {
         fn redux_sync_or(value: u32, mask: u32) -> u32;
     }
 
-    /// Index of the calling thread in its warp.
+    /// Index of the calling thread in its warp; read anew each time, as
+    /// [`thread::index`](super::thread::index).
     #[must_use]
     #[inline]
     pub fn lane_id() -> u32 {
         let lane: u32;
-        // SAFETY: reads a special register.
-        unsafe { asm!("mov.u32 {}, %laneid;", out(reg32) lane, options(pure, nomem, nostack)) };
+        // SAFETY: reads a special register; volatile, see above.
+        unsafe { asm!("mov.u32 {}, %laneid;", out(reg32) lane, options(nomem, nostack)) };
         lane
     }
 

@@ -1,11 +1,13 @@
 //! Allocation.
 
+use super::answer::{Answer, Packed, Size};
 use super::{AllocError, Heap, Request};
-use crate::layout::Counter;
-use crate::layout::classes::{class_of, class_size};
+use crate::layout::classes::{UNIT, class_of, class_size};
+use crate::layout::{Counter, ShardCounter};
 use crate::mem::{Fault, Mem, Order};
-use crate::runs::{NoRun, RunRequest};
-use crate::slab::search::{Room, SEARCHES, SmallRequest};
+use crate::runs::{NoRun, Place, RunRequest};
+use crate::slab::Grant;
+use crate::slab::search::{SEARCHES, SmallRequest};
 use crate::slab::slots::{lowest, select};
 use crate::warp::{Mask, Warp};
 
@@ -16,51 +18,6 @@ pub struct WarpBlock {
     pub base: u64,
     /// Offset of the calling lane's part, aligned to 16 bytes.
     pub offset: u64,
-}
-
-/// How a request is met.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Size {
-    Small { class: u32 },
-    Large { pages: u64 },
-}
-
-/// A [`Room`] in two words, as lanes shuffle it.
-#[derive(Clone, Copy)]
-struct Packed {
-    place: u64,
-    mask: u64,
-}
-
-impl Packed {
-    const NOTHING: u64 = 1 << 63;
-    const CONTENDED: u64 = Self::NOTHING | 1;
-    const RUN: u64 = 1 << 62;
-
-    /// place: kind 2, (14 unused), class 8, word 8, page 32.
-    fn new(room: Result<Room, NoRun>) -> Self {
-        match room {
-            Ok(Room::Slots(grant)) => {
-                let where_ = u64::from(grant.class) << 40 | u64::from(grant.word) << 32;
-                Self {
-                    place: where_ | u64::from(grant.page),
-                    mask: grant.mask,
-                }
-            }
-            Ok(Room::Run(page)) => Self {
-                place: Self::RUN | page,
-                mask: 1,
-            },
-            Err(NoRun::Nothing) => Self {
-                place: Self::NOTHING,
-                mask: 0,
-            },
-            Err(NoRun::Contended) => Self {
-                place: Self::CONTENDED,
-                mask: 0,
-            },
-        }
-    }
 }
 
 const fn below(lane: u32) -> Mask {
@@ -81,25 +38,37 @@ impl<M: Mem> Heap<M> {
     /// # Errors
     ///
     /// [`AllocError`], for each lane by itself.
+    #[inline]
     pub fn alloc<W: Warp>(&self, warp: &W, request: Request) -> Result<u64, AllocError> {
+        let Request { size, align, place } = request;
+        // Every slot has an alignment of up to 16 bytes.
+        let usual = align.wrapping_sub(1) < UNIT && align.is_power_of_two();
+        if usual && size <= self.pool.geo.small_max() {
+            let class = class_of(size);
+            let peers = warp.match_any(warp.active(), class.into());
+            return self.alloc_small(warp, peers, class);
+        }
+        self.alloc_unusual(warp, size, align, place).decode()
+    }
+
+    /// Requests that no slot of their size's own class meets.
+    #[inline(never)]
+    fn alloc_unusual<W: Warp>(&self, warp: &W, size: u64, align: u64, place: Place) -> Answer {
         const APART: u64 = u64::MAX;
-        let size = self.measure(&request);
+        let size = self.measure(size, align);
         let key = match size {
-            Ok(Size::Small { class }) => {
-                u64::from(class) | u64::from(request.align.trailing_zeros()) << 8
-            }
+            Ok(Size::Small { class }) => u64::from(class) | u64::from(align.trailing_zeros()) << 8,
             _ => APART,
         };
         let peers = warp.match_any(warp.active(), key);
-        let result = match size {
-            Ok(Size::Small { class }) => self.alloc_small(warp, peers, class, request.align),
-            Ok(Size::Large { pages }) => self.alloc_run(warp.shard(), pages, &request),
-            Err(error) => Err(error),
+        let answer = match size {
+            Ok(Size::Small { class }) => {
+                return self.alloc_rest(warp, peers, class, align.trailing_zeros());
+            }
+            Ok(Size::Large { pages }) => self.alloc_run(warp.shard(), pages, align, place),
+            Err(error) => Answer::error(error),
         };
-        if result.is_err() {
-            self.pool.count(Counter::Failures, 1);
-        }
-        result
+        self.noted(warp.shard(), answer)
     }
 
     /// [`alloc`](Self::alloc), and sets the requested bytes to zero.
@@ -138,131 +107,153 @@ impl<M: Mem> Heap<M> {
                 .zip(total)
                 .and_then(|(part, sum)| sum.checked_add(part));
         }
-        let (mut status, mut base) = (0, 0);
+        let mut answer = Answer::offset(0);
         if warp.lane() == leader {
-            match self.alloc_one(warp.shard(), total) {
-                Ok(offset) => base = offset,
-                Err(error) => status = error as u64 + 1,
-            }
+            answer = self.alloc_one(warp.shard(), total);
         }
-        let status = warp.shuffle(active, status, leader);
-        let base = warp.shuffle(active, base, leader);
-        match status {
-            0 => Ok(WarpBlock {
-                base,
-                offset: base + before,
-            }),
-            s if s == AllocError::OutOfMemory as u64 + 1 => Err(AllocError::OutOfMemory),
-            s if s == AllocError::Contended as u64 + 1 => Err(AllocError::Contended),
-            _ => Err(AllocError::TooLarge),
-        }
+        let base = answer.from_lane(warp, active, leader).decode()?;
+        Ok(WarpBlock {
+            base,
+            offset: base + before,
+        })
     }
 
     /// A block for one lane alone; `None` is a size beyond 64 bits.
-    fn alloc_one(&self, shard: u32, size: Option<u64>) -> Result<u64, AllocError> {
-        let request = size.map(Request::new).ok_or(AllocError::TooLarge);
-        let result = request.and_then(|request| match self.measure(&request)? {
-            Size::Small { class } => {
-                let room = self.pool.small_room(&self.small(class, 16, 1, shard));
-                self.place_of(Packed::new(room), 0)
-                    .inspect(|_| self.handed_out(shard, 1))
+    #[inline(never)]
+    fn alloc_one(&self, shard: u32, size: Option<u64>) -> Answer {
+        let size = size.ok_or(AllocError::TooLarge);
+        let answer = match size.and_then(|size| self.measure(size, UNIT)) {
+            Ok(Size::Small { class }) => {
+                let packed = self.search(self.small(class, 4, 1, shard));
+                self.handed_out(shard, packed.served());
+                self.place_of(packed, 0)
             }
-            Size::Large { pages } => self.alloc_run(shard, pages, &request),
-        });
-        if result.is_err() {
-            self.pool.count(Counter::Failures, 1);
-        }
-        result
+            Ok(Size::Large { pages }) => self.alloc_run(shard, pages, UNIT, Place::Best),
+            Err(error) => Answer::error(error),
+        };
+        self.noted(shard, answer)
     }
 
-    fn measure(&self, request: &Request) -> Result<Size, AllocError> {
+    /// Counts a request of one lane that was not met.
+    fn noted(&self, shard: u32, answer: Answer) -> Answer {
+        if answer.is_error() {
+            self.refused(shard, 1);
+        }
+        answer
+    }
+
+    fn measure(&self, size: u64, align: u64) -> Result<Size, AllocError> {
         let geo = &self.pool.geo;
-        if !request.align.is_power_of_two() {
+        if !align.is_power_of_two() {
             return Err(AllocError::BadAlignment);
         }
-        if request.size > geo.page_bytes() {
+        if size > geo.page_bytes() {
             return Err(AllocError::TooLarge);
         }
-        if request.size <= geo.small_max() && request.align <= geo.page_size() {
-            let fitting = (class_of(request.size)..geo.classes)
-                .find(|&class| class_size(class).is_multiple_of(request.align));
+        if size <= geo.small_max() && align <= geo.page_size() {
+            let fitting = (class_of(size)..geo.classes)
+                .find(|&class| class_size(class).is_multiple_of(align));
             if let Some(class) = fitting {
                 return Ok(Size::Small { class });
             }
         }
         Ok(Size::Large {
-            pages: request.size.div_ceil(geo.page_size()).max(1),
+            pages: size.div_ceil(geo.page_size()).max(1),
         })
     }
 
-    fn small(&self, class: u32, align: u64, lanes: u32, shard: u32) -> SmallRequest {
+    fn small(&self, class: u32, align_log2: u32, lanes: u32, shard: u32) -> SmallRequest {
         SmallRequest {
             class,
-            align,
+            align_log2,
             lanes,
-            shard: shard % self.pool.geo.shards,
+            shard: self.pool.geo.shard_of(shard),
         }
     }
 
     /// The lanes of `peers` want one slot each of `class`. The lowest acts for
-    /// all: what it gets it shows to the others, and who got a slot leaves.
-    /// Every round serves one lane at least, or ends for all.
-    fn alloc_small<W: Warp>(
-        &self,
-        warp: &W,
-        peers: Mask,
-        class: u32,
-        align: u64,
-    ) -> Result<u64, AllocError> {
+    /// all: it looks where there nearly always are some, and shows the others
+    /// what it got. Inlined, so what is rare is not: that would cost the usual
+    /// registers.
+    #[inline]
+    fn alloc_small<W: Warp>(&self, warp: &W, peers: Mask, class: u32) -> Result<u64, AllocError> {
+        let leader = peers.trailing_zeros();
+        let mut packed = Packed::NONE;
+        if warp.lane() == leader {
+            let shard = self.pool.geo.shard_of(warp.shard());
+            packed = Packed::slots(self.pool.top_slots(shard, class, peers.count_ones()));
+            self.handed_out(shard, packed.served());
+        }
+        let packed = packed.from_lane(warp, peers, leader);
+        let rank = (peers & below(warp.lane())).count_ones();
+        if rank < packed.served() {
+            return Ok(self.slot_offset(packed.grant(), rank));
+        }
+        let rest = peers & !(lowest(u64::from(peers), packed.served()) as Mask);
+        self.alloc_rest(warp, rest, class, UNIT.trailing_zeros())
+            .decode()
+    }
+
+    /// The lanes of `peers` want one slot each of `class`, wherever there are
+    /// some. The lowest acts for all, and who got a slot leaves. Every round
+    /// serves one lane at least, or ends for all.
+    #[inline(never)]
+    fn alloc_rest<W: Warp>(&self, warp: &W, peers: Mask, class: u32, align_log2: u32) -> Answer {
         let mut peers = peers;
         loop {
             let leader = peers.trailing_zeros();
-            let mut packed = Packed { place: 0, mask: 0 };
+            let mut packed = Packed::NONE;
             if warp.lane() == leader {
-                let request = self.small(class, align, peers.count_ones(), warp.shard());
-                packed = Packed::new(self.pool.small_room(&request));
-                self.handed_out(request.shard, packed.mask.count_ones());
+                let request = self.small(class, align_log2, peers.count_ones(), warp.shard());
+                packed = self.search(request);
+                if packed.is_nothing() {
+                    self.refused(request.shard, request.lanes);
+                }
+                self.handed_out(request.shard, packed.served());
             }
-            let packed = Packed {
-                place: warp.shuffle(peers, packed.place, leader),
-                mask: warp.shuffle(peers, packed.mask, leader),
-            };
+            let packed = packed.from_lane(warp, peers, leader);
             let rank = (peers & below(warp.lane())).count_ones();
-            if packed.place & Packed::NOTHING != 0 || rank < packed.mask.count_ones() {
+            if packed.is_nothing() || rank < packed.served() {
                 return self.place_of(packed, rank);
             }
-            peers &= !(lowest(u64::from(peers), packed.mask.count_ones()) as Mask);
+            peers &= !(lowest(u64::from(peers), packed.served()) as Mask);
         }
     }
 
-    /// The offset of the `rank`-th block of what a leader got.
-    fn place_of(&self, packed: Packed, rank: u32) -> Result<u64, AllocError> {
-        let geo = &self.pool.geo;
-        let page = packed.place & u64::from(u32::MAX);
-        match packed.place {
-            Packed::NOTHING => Err(AllocError::OutOfMemory),
-            Packed::CONTENDED => Err(AllocError::Contended),
-            place if place & Packed::RUN != 0 => Ok(geo.page_start(page)),
-            place => {
-                let class = (place >> 40) as u32 & 0xff;
-                let word = (place >> 32) & 0xff;
-                let rank = if M::FAULT as u8 == Fault::SameSlot as u8 {
-                    rank / 2
-                } else {
-                    rank
-                };
-                let slot = word * 64 + u64::from(select(packed.mask, rank));
-                Ok(geo.page_start(page) + slot * class_size(class))
-            }
+    #[inline(never)]
+    fn search(&self, request: SmallRequest) -> Packed {
+        Packed::new(self.pool.small_room(&request))
+    }
+
+    /// The offset of the `rank`-th slot of what a leader got.
+    #[inline]
+    fn slot_offset(&self, grant: Grant, rank: u32) -> u64 {
+        let rank = if M::FAULT as u8 == Fault::SameSlot as u8 {
+            rank / 2
+        } else {
+            rank
+        };
+        let slot = grant.word() * 64 + u64::from(select(grant.mask(), rank));
+        self.pool.geo.page_start(grant.page()) + slot * class_size(grant.class())
+    }
+
+    /// The offset of the `rank`-th block of what a leader got, if it got any.
+    fn place_of(&self, packed: Packed, rank: u32) -> Answer {
+        if let Some(error) = packed.error() {
+            Answer::error(error)
+        } else if let Some(page) = packed.run() {
+            Answer::offset(self.pool.geo.page_start(page))
+        } else {
+            Answer::offset(self.slot_offset(packed.grant(), rank))
         }
     }
 
-    fn alloc_run(&self, shard: u32, pages: u64, request: &Request) -> Result<u64, AllocError> {
+    #[inline(never)]
+    fn alloc_run(&self, shard: u32, pages: u64, align: u64, place: Place) -> Answer {
         let pool = &self.pool;
         if pages > pool.geo.pages {
-            return Err(AllocError::TooLarge);
+            return Answer::error(AllocError::TooLarge);
         }
-        let Request { align, place, .. } = *request;
         let wanted = RunRequest {
             pages,
             align,
@@ -272,7 +263,7 @@ impl<M: Mem> Heap<M> {
         for _ in 0..SEARCHES {
             let before = pool.changes();
             if pool.refused(Counter::PageRefusal, before, pages) {
-                return Err(AllocError::OutOfMemory);
+                return Answer::error(AllocError::OutOfMemory);
             }
             let mut found = pool.take_run(&wanted);
             if found.is_err() && pool.reclaim() {
@@ -281,13 +272,13 @@ impl<M: Mem> Heap<M> {
             if let Ok(page) = found {
                 pool.begin_run(page, pages);
                 self.handed_out(shard, 1);
-                return Ok(pool.geo.page_start(page));
+                return Answer::offset(pool.geo.page_start(page));
             }
             if found == Err(NoRun::Nothing) && self.prove_no_run(before, &wanted) {
-                return Err(AllocError::OutOfMemory);
+                return Answer::error(AllocError::OutOfMemory);
             }
         }
-        Err(AllocError::Contended)
+        Answer::error(AllocError::Contended)
     }
 
     /// Whether a search that found nothing shows that nothing fits.
@@ -301,12 +292,20 @@ impl<M: Mem> Heap<M> {
         self.pool.changes() == before
     }
 
+    /// Counts blocks, where those of a shard are counted: one word for all
+    /// lanes would be what a full card waits for.
     fn handed_out(&self, shard: u32, blocks: u32) {
+        let shard = self.pool.geo.shard_of(shard);
         if blocks > 0 {
-            let at = self.pool.handed_out_at(shard % self.pool.geo.shards);
-            self.pool
-                .mem
-                .fetch_add(at, u64::from(blocks), Order::Relaxed);
+            let at = self.pool.shard_counter_at(ShardCounter::HandedOut, shard);
+            self.pool.mem.fetch_add(at, blocks.into(), Order::Relaxed);
         }
+    }
+
+    /// Counts requests that were not met, likewise.
+    fn refused(&self, shard: u32, requests: u32) {
+        let shard = self.pool.geo.shard_of(shard);
+        let at = self.pool.shard_counter_at(ShardCounter::Refused, shard);
+        self.pool.mem.fetch_add(at, requests.into(), Order::Relaxed);
     }
 }

@@ -71,7 +71,7 @@ impl<M: Mem> Heap<M> {
     /// Frees those of the slots `bits` that are live; which they were.
     fn clear_slots(&self, shard: u32, slot: &Slot, bits: u64) -> u64 {
         let pool = &self.pool;
-        let shard = shard % pool.geo.shards;
+        let shard = pool.geo.shard_of(shard);
         // AcqRel. Release: what the user did to the block comes before what the
         // next owner does. Acquire: for the second look.
         let old = pool.mem.fetch_and(slot.word_at, !bits, Order::AcqRel);
@@ -115,6 +115,7 @@ impl<M: Mem> Heap<M> {
         }
     }
 
+    #[inline(never)]
     fn free_run(&self, offset: u64, page: u64, pages: u64) -> Result<(), FreeError> {
         let pool = &self.pool;
         self.remember(offset);
@@ -133,6 +134,7 @@ impl<M: Mem> Heap<M> {
 
     /// Counts a refused free, and keeps the first.
     #[cold]
+    #[inline(never)]
     fn offend(&self, error: FreeError, offset: u64) {
         let pool = &self.pool;
         pool.count(Counter::BadFrees, 1);

@@ -1,9 +1,9 @@
 //! Statistics.
 
 use super::{FreeError, Heap};
-use crate::layout::Counter;
 use crate::layout::classes::class_size;
 use crate::layout::words::{PageUse, State};
+use crate::layout::{Counter, ShardCounter};
 use crate::mem::{Mem, Order};
 
 /// What a heap holds. Exact while nobody else uses the heap.
@@ -148,13 +148,7 @@ impl<M: Mem> Heap<M> {
     #[must_use]
     pub fn stats_of(&self, survey: &Survey) -> Stats {
         let geo = &self.pool.geo;
-        let allocations = (0..geo.shards)
-            .map(|shard| {
-                self.pool
-                    .mem
-                    .load(self.pool.handed_out_at(shard), Order::Relaxed)
-            })
-            .sum::<u64>();
+        let allocations = self.pool.shard_sum(ShardCounter::HandedOut);
         Stats {
             pool_bytes: geo.len,
             metadata_bytes: geo.metadata_bytes(),
@@ -167,7 +161,7 @@ impl<M: Mem> Heap<M> {
             largest_free_run: survey.largest << geo.page_shift,
             allocations,
             frees: allocations.saturating_sub(survey.live_blocks),
-            failures: self.pool.counter(Counter::Failures),
+            failures: self.pool.shard_sum(ShardCounter::Refused),
             bad_frees: self.pool.counter(Counter::BadFrees),
         }
     }

@@ -83,6 +83,7 @@ impl<M: Mem> Heap<M> {
     /// Why no block begins at `offset`, behind the first byte of a slot. In a
     /// free slot, a block that began here was freed with a former slab.
     #[cold]
+    #[inline(never)]
     fn inside_slot(&self, offset: u64, word_at: u64, bit: u64) -> FreeError {
         let live = self.pool.mem.load(word_at, Order::Relaxed) & bit != 0;
         if !live && self.was_freed(offset) {
@@ -93,6 +94,8 @@ impl<M: Mem> Heap<M> {
     }
 
     /// Why no block begins at `offset`, in a page where none begins.
+    #[cold]
+    #[inline(never)]
     fn no_block(&self, offset: u64, page: u64) -> FreeError {
         let used = self
             .pool
@@ -118,6 +121,8 @@ impl<M: Mem> Heap<M> {
     }
 
     /// Why the slot at `offset`, which is not live, cannot be freed.
+    #[cold]
+    #[inline(never)]
     pub(super) fn not_live(&self, offset: u64) -> FreeError {
         if self.was_freed(offset) {
             FreeError::DoubleFree

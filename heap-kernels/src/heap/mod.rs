@@ -1,6 +1,7 @@
 //! The heap: what lanes and host threads call.
 
 mod alloc;
+mod answer;
 mod check;
 mod codes;
 mod free;

@@ -297,6 +297,18 @@ impl Geometry {
         (self.counters, self.metadata - self.counters)
     }
 
+    /// The shard of whoever has this [`Warp::shard`](crate::Warp::shard).
+    #[inline]
+    pub(crate) const fn shard_of(&self, shard: u32) -> u32 {
+        if shard < self.shards {
+            return shard;
+        }
+        match shard.checked_rem(self.shards) {
+            Some(shard) => shard,
+            None => 0,
+        }
+    }
+
     /// Number of shards.
     #[must_use]
     #[inline]

@@ -28,14 +28,22 @@ pub(crate) enum Counter {
     HighPages = 264,
     /// Living slabs with no live slot.
     Empties = 384,
-    /// Requests that were not met.
-    Failures = 512,
     /// Frees that were refused.
     BadFrees = 640,
     /// Kind of the first refused free, plus one.
     OffenderKind = 648,
     /// Offset that the first refused free named.
     OffenderOffset = 656,
+}
+
+/// Counters that each shard has, as offsets in its line of 128 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub(crate) enum ShardCounter {
+    /// Blocks handed out.
+    HandedOut = 0,
+    /// Requests that were not met.
+    Refused = 8,
 }
 
 /// A pool's memory and its layout: what the rooms `runs` and `slab` work on.
@@ -217,10 +225,16 @@ impl<M: Mem> Pool<M> {
         Head(self.mem.load(self.head_at(shard, class), order))
     }
 
-    /// Blocks handed out by lanes of `shard`.
     #[inline]
-    pub(crate) const fn handed_out_at(&self, shard: u32) -> u64 {
-        self.geo.shard_counters + shard as u64 * 128
+    pub(crate) const fn shard_counter_at(&self, counter: ShardCounter, shard: u32) -> u64 {
+        self.geo.shard_counters + shard as u64 * 128 + counter as u64
+    }
+
+    /// The sum of a counter over all shards.
+    pub(crate) fn shard_sum(&self, counter: ShardCounter) -> u64 {
+        let at = |shard| self.shard_counter_at(counter, shard);
+        let load = |shard| self.mem.load(at(shard), Order::Relaxed);
+        (0..self.geo.shards).map(load).sum()
     }
 
     #[inline]

@@ -24,6 +24,7 @@ impl<M: Mem> Pool<M> {
     /// # Errors
     ///
     /// The page at which another claim was met; everything is undone.
+    #[inline(never)]
     pub(crate) fn claim_run(&self, start: u64, pages: u64) -> Result<(), u64> {
         for word in start / 64..(start + pages).div_ceil(64) {
             let bits = mask(start, pages, word);
@@ -51,6 +52,7 @@ impl<M: Mem> Pool<M> {
 
     /// Takes back a claim that stopped at `word`, where it set `bits`. Others
     /// may have looked in vain meanwhile, so it counts as a change.
+    #[inline(never)]
     fn undo(&self, start: u64, word: u64, bits: u64) {
         if bits != 0 {
             self.open_word(word, bits);
@@ -68,12 +70,14 @@ impl<M: Mem> Pool<M> {
         self.note_change();
     }
 
+    #[inline(never)]
     fn open_words(&self, start: u64, pages: u64) {
         for word in start / 64..(start + pages).div_ceil(64) {
             self.open_word(word, mask(start, pages, word));
         }
     }
 
+    #[inline(never)]
     fn open_word(&self, word: u64, bits: u64) {
         // Release: the next owner sees page words and slot bits cleared, and
         // what this owner's users wrote comes before what its own write.

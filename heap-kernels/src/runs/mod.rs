@@ -50,6 +50,7 @@ impl<M: Mem> Pool<M> {
     /// Finds and claims a run; the pages' words are zero. At most [`CLAIMS`]
     /// searches, each linear in the words of run bits that are neither full
     /// nor (64 together) empty.
+    #[inline(never)]
     pub(crate) fn take_run(&self, request: &RunRequest) -> Result<u64, NoRun> {
         let mut from = 0;
         for attempt in 0..CLAIMS {
@@ -95,6 +96,7 @@ impl<M: Mem> Pool<M> {
     }
 
     /// Gives a claimed run back; the caller has cleared its pages' words.
+    #[inline(never)]
     pub(crate) fn release_run(&self, start: u64, pages: u64) {
         self.count(Counter::UsedPages, pages.wrapping_neg());
         self.open_pages(start, pages);
@@ -120,6 +122,7 @@ impl<M: Mem> Pool<M> {
 
     /// Notes that a search for `amount` found nothing from `before` on, if
     /// nothing changed meanwhile; says whether that is so.
+    #[inline(never)]
     pub(crate) fn prove_refusal(&self, which: Counter, before: u64, amount: u64) -> bool {
         if self.changes() != before {
             return false;

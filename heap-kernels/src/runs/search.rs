@@ -20,6 +20,7 @@ impl Hole {
 impl<M: Mem> Pool<M> {
     /// A place for the request at or behind page `from`, as far as can be
     /// seen while others work.
+    #[inline(never)]
     pub(super) fn find_run(&self, request: &RunRequest, from: u64) -> Option<u64> {
         let mut best: Option<(u64, u64)> = None;
         let mut from = from;
@@ -74,6 +75,7 @@ impl<M: Mem> Pool<M> {
 
     /// The first hole from page `from` on; its end may be cut off behind
     /// `enough` pages.
+    #[inline(never)]
     pub(crate) fn next_hole(&self, from: u64, enough: u64) -> Option<Hole> {
         let start = self.next_free_page(from)?;
         let end = self.next_used_page(start, start.saturating_add(enough));

@@ -6,6 +6,7 @@ use crate::mem::{Fault, Mem, Order};
 impl<M: Mem> Pool<M> {
     /// Notes that word `word` of level 0 became full, upwards as far as
     /// summary words become full in turn.
+    #[inline(never)]
     pub(super) fn mark_full(&self, mut word: u64) {
         for level in 1..self.geo.level_count {
             let (at, bit) = (self.level_at(level, word / 64), 1 << (word % 64));
@@ -37,6 +38,7 @@ impl<M: Mem> Pool<M> {
         self.mark_open_from(1, word);
     }
 
+    #[inline(never)]
     fn mark_open_from(&self, first: usize, mut word: u64) {
         for level in first..self.geo.level_count {
             let (at, bit) = (self.level_at(level, word / 64), 1u64 << (word % 64));
@@ -61,6 +63,7 @@ impl<M: Mem> Pool<M> {
     /// The first clear bit of a level from `bit` on, or a number past its end.
     /// Climbs over stretches that are full 64-fold; bounded by the level's
     /// words, since every step moves on.
+    #[inline(never)]
     fn next_clear(&self, level: usize, bit: u64) -> u64 {
         let (mut level, mut bit) = (level, bit);
         let bottom = level;
@@ -110,6 +113,7 @@ impl<M: Mem> Pool<M> {
 
     /// Notes that a word has no used page; then looks at it again, since a
     /// claim may have come between.
+    #[inline(never)]
     pub(super) fn mark_clean(&self, word: u64) {
         // AcqRel, the mirror image of `mark_full`: either a claim's mark comes
         // later than this, or the look below sees that claim.
@@ -122,6 +126,7 @@ impl<M: Mem> Pool<M> {
 
     /// The first word from `word` on that may have a used page, or the number
     /// of words; looks at 64 words at a time.
+    #[inline(never)]
     pub(super) fn next_dirty_word(&self, word: u64) -> u64 {
         let words = self.geo.level_words[0];
         let mut word = word;

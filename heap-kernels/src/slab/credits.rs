@@ -23,6 +23,20 @@ impl<M: Mem> Pool<M> {
         // Acquire: a credit shows the link and the page words that were
         // written before the slab's credits were first added.
         let old = State(self.mem.fetch_sub(at, State::credit(want), Order::Acquire));
+        let got = self.credits_got(shard, descriptor, class, old, want);
+        (got, old.credits())
+    }
+
+    /// How many of `want` credits were to be had where a slab's state was
+    /// `old` before they were subtracted; those that were not go back.
+    pub(super) fn credits_got(
+        &self,
+        shard: u32,
+        descriptor: u32,
+        class: u32,
+        old: State,
+        want: i32,
+    ) -> i32 {
         if old.alive() && old.credits() == self.slots(old.class()) {
             // The slab was empty, and is not while this lane holds credits,
             // even if it only gives them back below.
@@ -37,7 +51,7 @@ impl<M: Mem> Pool<M> {
         if got < want {
             self.add_credits(shard, descriptor, want - got);
         }
-        (got, old.credits())
+        got
     }
 
     /// Adds credits, for slots freed or for credits not used; lists the slab
@@ -46,6 +60,7 @@ impl<M: Mem> Pool<M> {
     ///
     /// The descriptor may be stale where the credits were taken from it by
     /// mistake: then the add only restores what the subtraction took.
+    #[inline]
     pub(crate) fn add_credits(&self, shard: u32, descriptor: u32, credits: i32) {
         let at = self.state_at(descriptor);
         // AcqRel. Release: whoever retires the slab sees the slot bits that
@@ -58,6 +73,16 @@ impl<M: Mem> Pool<M> {
             return;
         }
         let now = old.plus(credits);
+        let unseen = now.credits() > 0 && !now.has(State::LISTED);
+        if unseen || now.credits() == self.slots(now.class()) {
+            self.settle(shard, descriptor, now);
+        }
+    }
+
+    /// What is to be done for a slab whose state has just become `now`: it was
+    /// made empty, or nobody will find it. Not inlined, being rare.
+    #[inline(never)]
+    fn settle(&self, shard: u32, descriptor: u32, now: State) {
         if now.credits() == self.slots(now.class()) {
             self.count(Counter::Empties, 1);
             if self.retire_unless_retained(shard, descriptor, now.class()) {
@@ -66,7 +91,7 @@ impl<M: Mem> Pool<M> {
             // Its pages are to be had now, which ends a refusal.
             self.note_change();
         }
-        if now.credits() > 0 && !old.has(State::LISTED) {
+        if now.credits() > 0 && !now.has(State::LISTED) {
             self.list(shard, descriptor);
         }
     }

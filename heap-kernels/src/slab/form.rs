@@ -13,6 +13,7 @@ impl<M: Mem> Pool<M> {
     /// # Errors
     ///
     /// No run, or no descriptor, for it.
+    #[inline(never)]
     pub(super) fn form(&self, shard: u32, class: u32, want: u32) -> Result<Grant, NoRun> {
         let shape = self.shape(class);
         let pages = u64::from(shape.pages);
@@ -39,6 +40,7 @@ impl<M: Mem> Pool<M> {
     }
 
     /// Takes the first slots of a new slab, then lets others have the rest.
+    #[inline(never)]
     fn open_slab(&self, shard: u32, descriptor: u32, page: u32, class: u32, own: u32) -> Grant {
         let mask = u64::MAX >> (64 - own);
         // AcqRel as every claim of slots; all bits are clear, since the pages'
@@ -57,17 +59,13 @@ impl<M: Mem> Pool<M> {
         } else {
             self.unlist(shard, descriptor);
         }
-        Grant {
-            page,
-            class,
-            word: 0,
-            mask,
-        }
+        Grant::new(page, class, 0, mask)
     }
 
     /// A free descriptor, in its new slab's name: the one with the slab's own
     /// index, or the next free one. There are as many as pages, so only dead
     /// slabs still on stacks can be in the way: then those are removed.
+    #[inline(never)]
     fn take_descriptor(&self, page: u32, class: u32) -> Option<u32> {
         self.probe_descriptor(page, class).or_else(|| {
             (0..self.geo.classes).for_each(|class| self.purge(class));
@@ -75,6 +73,7 @@ impl<M: Mem> Pool<M> {
         })
     }
 
+    #[inline(never)]
     fn probe_descriptor(&self, page: u32, class: u32) -> Option<u32> {
         let count = self.geo.pages as u32;
         let new = State::new(0, class, State::USED | State::LISTED);

@@ -12,15 +12,65 @@ pub(crate) mod slots;
 mod stack;
 
 /// What a leader got for the lanes of its group: slots in one word of the slot
-/// bits of one slab.
+/// bits of one slab. Two words, which lanes shuffle and functions return in
+/// registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Grant {
+    /// Unused 16, class 8, word 8, first page of the slab 32, from high to low.
+    place: u64,
+    mask: u64,
+}
+
+impl Grant {
+    /// No slot.
+    pub(crate) const NONE: Self = Self { place: 0, mask: 0 };
+
+    /// The slots `mask` in word `word` of the slab of `class` at `page`.
+    #[inline]
+    pub(crate) const fn new(page: u32, class: u32, word: u32, mask: u64) -> Self {
+        Self {
+            place: (class as u64) << 40 | (word as u64) << 32 | page as u64,
+            mask,
+        }
+    }
+
+    #[inline]
+    pub(crate) const fn from_words(place: u64, mask: u64) -> Self {
+        Self { place, mask }
+    }
+
+    #[inline]
+    pub(crate) const fn place(self) -> u64 {
+        self.place
+    }
+
+    /// The slots, as bits of the word.
+    #[inline]
+    pub(crate) const fn mask(self) -> u64 {
+        self.mask
+    }
+
+    /// Number of slots.
+    #[inline]
+    pub(crate) const fn count(self) -> u32 {
+        self.mask.count_ones()
+    }
+
     /// First page of the slab.
-    pub(crate) page: u32,
-    /// Class of the slab; it may be larger than the class asked for.
-    pub(crate) class: u32,
+    #[inline]
+    pub(crate) const fn page(self) -> u64 {
+        self.place & u32::MAX as u64
+    }
+
     /// Index of the word in the slab's slot bits.
-    pub(crate) word: u32,
-    /// The slots, one at least.
-    pub(crate) mask: u64,
+    #[inline]
+    pub(crate) const fn word(self) -> u64 {
+        self.place >> 32 & 0xff
+    }
+
+    /// Class of the slab; it may be larger than the class asked for.
+    #[inline]
+    pub(crate) const fn class(self) -> u32 {
+        (self.place >> 40) as u32 & 0xff
+    }
 }

@@ -19,6 +19,7 @@ impl<M: Mem> Pool<M> {
     }
 
     /// Retires the slab of `descriptor` if it is empty.
+    #[inline(never)]
     pub(super) fn retire(&self, descriptor: u32) -> bool {
         let at = self.state_at(descriptor);
         for _ in 0..ATTEMPTS {
@@ -49,6 +50,7 @@ impl<M: Mem> Pool<M> {
 
     /// Gives back the pages of a slab that was just made dead, then its
     /// descriptor, unless that is still on a stack.
+    #[inline(never)]
     fn bury(&self, descriptor: u32, class: u32) {
         self.count(Counter::Empties, 1u64.wrapping_neg());
         let page = u64::from(self.link(descriptor).page());
@@ -77,6 +79,7 @@ impl<M: Mem> Pool<M> {
 
     /// Retires all empty slabs; says whether any was. Linear in the number of
     /// pages, and nothing to do where the counter says so.
+    #[inline(never)]
     pub(crate) fn reclaim(&self) -> bool {
         if (self.counter(Counter::Empties) as i64) <= 0 {
             return false;

@@ -13,14 +13,24 @@ use crate::runs::{NoRun, Place, RunRequest};
 pub(crate) const SEARCHES: u32 = 8;
 
 /// What a group of lanes asks for.
+///
+/// Two words, so that it is passed in registers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SmallRequest {
     pub(crate) class: u32,
-    /// Alignment in bytes, at most a page; slots of `class` have it.
-    pub(crate) align: u64,
+    /// Logarithm to base 2 of the alignment, at most a page; slots of `class`
+    /// have it.
+    pub(crate) align_log2: u32,
     /// Lanes to serve, 1 to 32.
     pub(crate) lanes: u32,
     pub(crate) shard: u32,
+}
+
+impl SmallRequest {
+    /// Alignment in bytes.
+    const fn align(self) -> u64 {
+        1 << self.align_log2
+    }
 }
 
 /// Room for one lane or more.
@@ -57,16 +67,10 @@ impl<M: Mem> Pool<M> {
     /// page run, fits; `Contended` where that could not be told, because
     /// others changed things during each of [`SEARCHES`] searches.
     pub(crate) fn small_room(&self, request: &SmallRequest) -> Result<Room, NoRun> {
-        // Nearly always the first look succeeds.
         let own = self.take_slots(request.shard, request.class, request.lanes);
         if let Ok(grant) = own {
             return Ok(Room::Slots(grant));
         }
-        self.search_room(request)
-    }
-
-    #[cold]
-    fn search_room(&self, request: &SmallRequest) -> Result<Room, NoRun> {
         let amount = u64::from(request.class) + 1;
         for _ in 0..SEARCHES {
             let before = self.changes();
@@ -79,7 +83,7 @@ impl<M: Mem> Pool<M> {
                 ControlFlow::Continue(NoRun::Contended) => continue,
                 ControlFlow::Continue(NoRun::Nothing) => {}
             }
-            let proved = if request.align <= 16 {
+            let proved = if request.align() <= 16 {
                 self.prove_refusal(Counter::SlotRefusal, before, amount)
             } else {
                 // Larger alignments skip classes: in vain for this request, but
@@ -115,7 +119,7 @@ impl<M: Mem> Pool<M> {
             search.look(self.form(shard, class, lanes).map(Room::Slots))?;
         }
         for larger in class + 1..self.geo.classes {
-            if class_size(larger).is_multiple_of(request.align) {
+            if class_size(larger).is_multiple_of(request.align()) {
                 for any in 0..=aside {
                     search.look(self.take_slots(any, larger, 1).map(Room::Slots))?;
                 }
@@ -130,9 +134,10 @@ impl<M: Mem> Pool<M> {
     }
 
     /// A run for one block that no slab has room for.
+    #[inline(never)]
     fn own_run(&self, request: &SmallRequest) -> Result<Room, NoRun> {
         let pages = class_size(request.class).div_ceil(self.geo.page_size());
-        let align = request.align;
+        let align = request.align();
         let wanted = RunRequest {
             pages,
             align,

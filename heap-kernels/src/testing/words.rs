@@ -21,7 +21,6 @@ pub fn word_use(geometry: &Geometry, at: u64) -> WordUse {
     let reports = [
         Counter::UsedPages,
         Counter::HighPages,
-        Counter::Failures,
         Counter::BadFrees,
         Counter::OffenderKind,
         Counter::OffenderOffset,

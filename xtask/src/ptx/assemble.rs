@@ -9,7 +9,8 @@ use crate::Error;
 
 const ARCHITECTURES: [&str; 3] = ["sm_80", "sm_90", "sm_100"];
 
-/// Kernels that may not spill a register.
+/// Kernels that may not spill a register; what is rare in them is in functions
+/// of its own, which may.
 const HOT: [&str; 2] = ["dh_alloc", "dh_free"];
 
 /// One kernel on one architecture.
@@ -17,8 +18,12 @@ const HOT: [&str; 2] = ["dh_alloc", "dh_free"];
 struct Usage {
     kernel: String,
     registers: u32,
+    /// Its own and that of the functions that it calls, the deepest way.
     stack_bytes: u32,
+    /// Spilled by the kernel itself.
     spill_bytes: u32,
+    /// Spilled by the functions that it calls.
+    callee_bytes: u32,
 }
 
 pub(super) fn run(file: &Path) -> Result<(), Error> {
@@ -61,16 +66,20 @@ pub(super) fn run(file: &Path) -> Result<(), Error> {
 }
 
 fn print(arch: &str, usages: &[Usage]) {
-    println!("{arch}: {:<20} registers  stack  spills (bytes)", "kernel");
+    println!(
+        "{arch}: {:<20} registers  stack  spills  spills of callees (bytes)",
+        "kernel"
+    );
     for Usage {
         kernel,
         registers,
         stack_bytes,
         spill_bytes,
+        callee_bytes,
     } in usages
     {
         println!(
-            "{:>width$} {kernel:<20} {registers:>9} {stack_bytes:>6} {spill_bytes:>7}",
+            "{:>width$} {kernel:<20} {registers:>9} {stack_bytes:>6} {spill_bytes:>7} {callee_bytes:>7}",
             "",
             width = arch.len() + 1
         );
@@ -136,9 +145,11 @@ fn parse(report: &str) -> Vec<Usage> {
             } else if let Some(stack) = number_before(line, " bytes stack frame") {
                 let spills = ["stores", "loads"]
                     .map(|what| number_before(line, &format!(" bytes spill {what}")).unwrap_or(0));
-                usage.spill_bytes += spills[0] + spills[1];
                 if of_kernel {
                     usage.stack_bytes = stack;
+                    usage.spill_bytes += spills[0] + spills[1];
+                } else {
+                    usage.callee_bytes += spills[0] + spills[1];
                 }
             }
         }
@@ -176,15 +187,19 @@ ptxas info    : Function properties for dh_alloc
     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
 ptxas info    : Used 188 registers, used 0 barriers, 208 bytes cumulative stack size
 ";
-        let usage = |kernel: &str, registers, stack_bytes, spill_bytes| Usage {
+        let usage = |kernel: &str, registers, stack_bytes, spill_bytes, callee_bytes| Usage {
             kernel: kernel.to_owned(),
             registers,
             stack_bytes,
             spill_bytes,
+            callee_bytes,
         };
         assert_eq!(
             parse(report),
-            [usage("dh_alloc", 188, 0, 0), usage("dh_free", 69, 8, 17)]
+            [
+                usage("dh_alloc", 188, 0, 0, 0),
+                usage("dh_free", 69, 8, 16, 1)
+            ]
         );
     }
 }

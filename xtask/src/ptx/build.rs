@@ -11,7 +11,24 @@ const TARGET: &str = "nvptx64-nvidia-cuda";
 
 /// All that decides on the result beside compiler and sources.
 pub(super) const SETTINGS: &str = "target-cpu=sm_80 location-detail=none features=entry lto=fat \
-     codegen-units=1 opt-level=3 panic=abort overflow-checks=off";
+     codegen-units=1 opt-level=3 panic=abort overflow-checks=off maxnreg=64";
+
+/// Registers of a thread, at most, in kernels that use the heap: as many as let
+/// half of the warps that a multiprocessor can hold be there at once. What is
+/// rare is in functions of its own, which pay with local memory.
+const REGISTERS: u32 = 64;
+
+/// Kernels with that limit begin with one of these.
+const LIMITED: [&str; 8] = [
+    "dh_alloc",
+    "dh_free",
+    "dh_realloc",
+    "dh_churn",
+    "dh_drain",
+    "dh_wander",
+    "dh_swap",
+    "dh_reclaim",
+];
 
 /// A build's result.
 pub(super) struct Built {
@@ -64,7 +81,7 @@ pub(super) fn kernels(root: &Path, toolchain: &Toolchain) -> Result<Built, Error
     let list_file = only(&deps, "d")?;
     let list = fs::read_to_string(&list_file).map_err(Error::file(&list_file))?;
     Ok(Built {
-        ptx,
+        ptx: limited(&ptx),
         sources: sources(root, &list),
     })
 }
@@ -123,9 +140,42 @@ fn sources(root: &Path, list: &str) -> Vec<PathBuf> {
     sources
 }
 
+/// The PTX with a limit to the registers of some kernels, which rustc has no
+/// attribute for.
+fn limited(ptx: &str) -> String {
+    let mut lines = ptx.lines();
+    let mut text = String::with_capacity(ptx.len() + 1024);
+    while let Some(line) = lines.next() {
+        text.push_str(line);
+        text.push('\n');
+        let kernel = line.strip_prefix(".visible .entry ");
+        if !kernel.is_some_and(|name| LIMITED.iter().any(|limited| name.starts_with(limited))) {
+            continue;
+        }
+        // The directive stands between the parameters and the body.
+        for line in lines.by_ref() {
+            text.push_str(line);
+            text.push('\n');
+            if line == ")" {
+                text.push_str(&format!(".maxnreg {REGISTERS}\n"));
+                break;
+            }
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_kernels_that_use_the_heap_are_limited() {
+        let ptx = "a\n.visible .entry dh_alloc(\n\t.param .u64 p\n)\n{\n\tret;\n}\n\
+                   .visible .entry dh_write(\n)\n{\n}\n";
+        let expected = ptx.replacen(")\n{", ")\n.maxnreg 64\n{", 1);
+        assert_eq!(limited(ptx), expected);
+    }
 
     #[test]
     fn a_dependency_list_is_read() {

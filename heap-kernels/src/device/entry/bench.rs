@@ -1,8 +1,9 @@
 //! What the heap's times are set beside.
 
 use super::super::intrinsics::{atomic, thread, warp};
-use super::{element, put};
-use crate::mem::Order;
+use super::{DeviceHeap, WARP, element, put};
+use crate::heap::Request;
+use crate::mem::{Mem, Order};
 
 unsafe extern "C" {
     /// The driver's own device heap; it resolves these when it loads the code.
@@ -124,5 +125,44 @@ pub unsafe extern "ptx-kernel" fn dh_driver_free(blocks: *const u64, n: u64) {
     if i < n {
         // SAFETY: the host passes valid pointers to n elements.
         unsafe { free(element(blocks, i, 0) as *mut u8) };
+    }
+}
+
+/// Each thread frees a block and allocates one of the same size in its place:
+/// thread `i` that at place `(i * step + first) mod n`, with an odd `step` and
+/// `n` a power of two, so that neighbours free blocks that lie apart. `status`
+/// counts frees and requests that failed.
+///
+/// # Safety
+///
+/// A valid handle of a formatted heap, arrays of `n` elements, and a word at
+/// `failed`.
+#[unsafe(no_mangle)]
+pub unsafe extern "ptx-kernel" fn dh_swap(
+    heap: *const DeviceHeap,
+    sizes: *const u64,
+    size: u64,
+    blocks: *mut u64,
+    step: u64,
+    first: u64,
+    failed: *mut u64,
+    n: u64,
+) {
+    let i = thread::index();
+    if i >= n {
+        return;
+    }
+    let place = i.wrapping_mul(step).wrapping_add(first) & (n - 1);
+    // SAFETY: the host passes valid pointers; each place has one thread.
+    unsafe {
+        let heap = &*heap;
+        let base = heap.mem().base();
+        let block = element(blocks, place, 0);
+        let freed = heap.free(&WARP, block.wrapping_sub(base));
+        let new = heap.alloc(&WARP, Request::new(element(sizes, place, size)));
+        put(blocks, place, new.map_or(0, |offset| base + offset));
+        if freed.is_err() || new.is_err() {
+            atomic::add(failed, 1, Order::Relaxed);
+        }
     }
 }

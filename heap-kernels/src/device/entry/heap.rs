@@ -69,6 +69,7 @@ pub unsafe extern "ptx-kernel" fn dh_alloc(
     unsafe {
         let size = element(sizes, i, size);
         let (address, code) = answer(&*heap, (*heap).alloc(&WARP, Request::new(size)));
+        let i = thread::index();
         put(out, i, address);
         put(status, i, code);
     }
