@@ -14,6 +14,7 @@
 //! | [`runtime`] | running a sequence: executor, CPU backend, report |
 //! | [`pool`] | the heap in host memory, for host threads |
 //! | [`kernels`] | the heap itself: `no_std`, for host threads and GPU lanes |
+//! | [`file`] | reading and writing files that the user names |
 //! | [`stress`] | random operations on the heap, checked against a shadow model |
 //!
 //! DESIGN.md at the repository's root says how it works; the program `dheap`
@@ -63,5 +64,5 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub use heap_host::{plan, pool, runtime, sequence, stress};
+pub use heap_host::{file, plan, pool, runtime, sequence, stress};
 pub use heap_kernels as kernels;

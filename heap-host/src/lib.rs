@@ -1,6 +1,7 @@
 //! The host half of device-heap: sequences of algorithms with declared
 //! buffers, the static arena planned from their lifetimes, and the runtime.
 
+pub mod file;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod plan;

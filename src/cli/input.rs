@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use device_heap::file::{self, FileError};
 use device_heap::plan::{Instance, csv};
 use device_heap::sequence::{Sequence, shipped};
 
@@ -54,21 +55,16 @@ fn shipped_sequence(path: &Path) -> Option<Sequence> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, CliError> {
-    let file = path.display();
-    if path.is_dir() {
-        let message = format!("{file} is a directory; name a file in it");
-        return Err(CliError::usage(message));
-    }
-    std::fs::read(path).map_err(|error| {
-        let hint = if error.kind() == std::io::ErrorKind::NotFound {
+    let name = path.display();
+    file::read(path).map_err(|error| match error {
+        FileError::Io(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let names: Vec<_> = shipped::names().collect();
-            format!(
-                "; name an existing file, or a shipped sequence: {}",
+            CliError::usage(format!(
+                "{name} cannot be read: {error}; name an existing file, or a shipped sequence: {}",
                 names.join(", ")
-            )
-        } else {
-            String::new()
-        };
-        CliError::usage(format!("{file} cannot be read: {error}{hint}"))
+            ))
+        }
+        FileError::Io(error) => CliError::usage(format!("{name} cannot be read: {error}")),
+        error => CliError::usage(format!("{name}: {error}")),
     })
 }

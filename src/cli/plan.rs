@@ -185,25 +185,15 @@ fn judge(arena: &Arena) -> Result<(), CliError> {
 
 /// Where a plan cannot be written, there is no use in making it.
 fn check_target(out: &Path, file: &Path) -> Result<(), CliError> {
-    let name = out.display();
-    if out.is_dir() {
-        return Err(CliError::usage(format!(
-            "--out {name} is a directory; name a file in it"
-        )));
-    }
-    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
-    if folder.is_some_and(|folder| !folder.is_dir()) {
-        return Err(CliError::usage(format!(
-            "--out {name} is in no existing directory; create it first"
-        )));
-    }
+    csv::check_target(out).map_err(|error| CliError::usage(format!("--out {error}")))?;
     let same = match (out.canonicalize(), file.canonicalize()) {
         (Ok(out), Ok(file)) => out == file,
         _ => false,
     };
     if same {
         return Err(CliError::usage(format!(
-            "--out {name} is the input itself; name another file"
+            "--out {} is the input itself; name another file",
+            out.display()
         )));
     }
     Ok(())

@@ -16,7 +16,7 @@ mod write;
 
 pub use error::{CsvError, CsvFault};
 pub use read::{parse_instance, parse_plan, read_instance, read_plan};
-pub use write::{format_instance, format_plan, write_instance, write_plan};
+pub use write::{check_target, format_instance, format_plan, write_instance, write_plan};
 
 /// The columns of a file, in the order in which they are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
