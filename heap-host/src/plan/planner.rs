@@ -22,8 +22,10 @@ pub struct Options {
     /// The size of the arena in bytes. The search ends as soon as the plan
     /// fits; without a capacity it goes on to the lower bound.
     pub capacity: Option<u64>,
-    /// When to stop improving. The first ordered fit is always finished, so
-    /// that there is a plan.
+    /// When to stop searching. The first ordered fit is always finished, so
+    /// that there is a plan, and everything else stops: [`Plan::timed_out`]
+    /// tells whether it did. A plan that is found within the limit does not
+    /// depend on it, but for the improvement, which goes on until then.
     pub time_limit: Option<Duration>,
     /// Changes the walk of the local improvement. Without a time limit the
     /// plan depends on the instance, the capacity, the seed and the node
@@ -74,6 +76,7 @@ pub struct Plan {
     capacity: Option<u64>,
     spaceless: Vec<usize>,
     fingerprint: Fingerprint,
+    timed_out: bool,
 }
 
 /// Why there is no plan.
@@ -143,6 +146,7 @@ pub fn plan(instance: &Instance, options: &Options) -> Result<Plan, PlanError> {
             offsets[item.buffer] = offset;
         }
     }
+    let timed_out = search.timed_out(&placements);
     let takes_space = |&index: &usize| instance.buffers()[index].takes_space();
     Ok(Plan {
         offsets,
@@ -157,6 +161,7 @@ pub fn plan(instance: &Instance, options: &Options) -> Result<Plan, PlanError> {
             .filter(|index| !takes_space(index))
             .collect(),
         fingerprint: instance.fingerprint(),
+        timed_out,
     })
 }
 
@@ -199,6 +204,20 @@ impl Search<'_> {
             Some(capacity) => capacity,
             None => self.bound,
         }
+    }
+
+    /// Whether the search ended without reaching what it aimed at, because of
+    /// the time.
+    fn timed_out(&self, placements: &[Placement]) -> bool {
+        // Where nothing fits, the fits alone are tried, down to the bound.
+        let aim = match self.goal() {
+            u64::MAX => self.bound,
+            goal => goal,
+        };
+        let open = placements.iter().any(|placement| placement.peak > aim);
+        open && self
+            .deadline
+            .is_some_and(|deadline| Instant::now() >= deadline)
     }
 
     /// The share of one component of `items` out of `open_items`.
@@ -256,6 +275,12 @@ impl Plan {
         } else {
             Status::Feasible
         }
+    }
+
+    /// Whether the time limit ended the search: with more time, there may be a
+    /// lower peak.
+    pub fn timed_out(&self) -> bool {
+        self.timed_out
     }
 
     /// Indices of the buffers that take no space at any step, because their

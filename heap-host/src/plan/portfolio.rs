@@ -67,22 +67,19 @@ const SEQUENTIAL: usize = 64;
 /// Runs the strategies on `component` until one reaches `goal`, on all
 /// threads.
 ///
-/// At the deadline every strategy but the first stops. The result depends on
-/// the deadline only; `None` when each would pass 2^64 - 1.
+/// At the deadline every strategy but the first stops, or does not begin: one
+/// placement must be found. Without a deadline, or if it does not pass, the
+/// result depends on the arguments only. `None` when each strategy would pass
+/// 2^64 - 1.
 pub(super) fn best_fit_of_all(
     component: &Component,
     goal: u64,
     deadline: Option<Instant>,
 ) -> Option<Placement> {
-    let race = Race {
-        component,
-        goal,
-        deadline,
-        best: AtomicU64::new(u64::MAX),
-        winner: AtomicUsize::new(usize::MAX),
-    };
+    let race = Race::new(component, goal, deadline);
     let few = component.items.len() > MANY && deadline.is_none();
     let indices = 0..if few { CHEAP } else { STRATEGIES.len() };
+    let all = indices.clone();
     let placements: Vec<_> = if component.items.len() <= SEQUENTIAL {
         indices.map(|index| race.run(index)).collect()
     } else {
@@ -92,10 +89,16 @@ pub(super) fn best_fit_of_all(
             .map(|index| race.run(index))
             .collect()
     };
-    placements
+    let best = placements
         .into_iter()
         .flatten()
-        .min_by_key(|placement| placement.peak)
+        .min_by_key(|placement| placement.peak);
+    best.or_else(|| {
+        // The first passed the end of the address space, and the deadline may
+        // have stopped one that does not.
+        let unlimited = Race::new(component, goal, None);
+        deadline.and_then(|_| all.into_iter().find_map(|index| unlimited.run(index)))
+    })
 }
 
 /// What the strategies know of each other. It only prunes runs that cannot
@@ -110,14 +113,29 @@ struct Race<'a> {
     winner: AtomicUsize,
 }
 
-impl Race<'_> {
+impl<'a> Race<'a> {
+    fn new(component: &'a Component, goal: u64, deadline: Option<Instant>) -> Self {
+        Race {
+            component,
+            goal,
+            deadline,
+            best: AtomicU64::new(u64::MAX),
+            winner: AtomicUsize::new(usize::MAX),
+        }
+    }
+
     fn run(&self, index: usize) -> Option<Placement> {
         let overtaken = || self.winner.load(Relaxed) < index;
-        if overtaken() {
+        let late = || index > 0 && self.is_late();
+        if overtaken() || late() {
             return None;
         }
         let (order, fit) = STRATEGIES[index];
         let order = order.of(self.component);
+        // Of a million items the order takes its time, and so does the space.
+        if late() {
+            return None;
+        }
         let mut space = space_for(self.component);
         let mut offsets = vec![0; self.component.items.len()];
         let run = Run {
@@ -129,9 +147,9 @@ impl Race<'_> {
         let mut asked = 0u32;
         let peak = run.place(space.as_mut(), &mut offsets, |peak| {
             asked += 1;
-            let late = index > 0 && asked.is_multiple_of(16) && self.is_late();
+            let stop = asked.is_multiple_of(16) && late();
             // An equal peak may still win, by a lower index.
-            !late && !overtaken() && peak <= self.best.load(Relaxed)
+            !stop && !overtaken() && peak <= self.best.load(Relaxed)
         })?;
         self.best.fetch_min(peak, Relaxed);
         if peak <= self.goal {
@@ -246,6 +264,7 @@ impl SparseMax {
 #[cfg(test)]
 mod tests {
     use super::super::generate;
+    use super::super::instance::{Buffer, Instance};
     use super::super::problem::components;
     use super::*;
 
@@ -279,6 +298,33 @@ mod tests {
             let meets = |item: &Item| items.iter().filter(|other| other.meets(item)).count();
             assert!(conflicts(items).into_iter().eq(items.iter().map(meets)));
         }
+    }
+
+    /// Then only what must be done is done, however many strategies there are.
+    #[test]
+    fn a_deadline_that_has_passed_leaves_the_first_fit() {
+        let component = components(&generate::random(9, 400)).swap_remove(0);
+        let late = best_fit_of_all(&component, 0, Some(Instant::now())).unwrap();
+        let first = Race::new(&component, 0, None).run(0).unwrap();
+        assert_eq!((late.peak, late.offsets), (first.peak, first.offsets));
+        let race = Race::new(&component, 0, Some(Instant::now()));
+        assert!((1..STRATEGIES.len()).all(|index| race.run(index).is_none()));
+    }
+
+    /// There are two places for items of such an alignment. By size the two
+    /// ends of this chain take the same one, and nothing is left for the last;
+    /// by start they alternate.
+    #[test]
+    fn a_deadline_does_not_make_an_instance_impossible() {
+        let lives = [(0, 4), (1, 2), (2, 1), (3, 3)];
+        let buffer = |(start, size): (u64, u64)| {
+            Buffer::new(format!("b{start}"), start, start + 2, size).aligned_to(1 << 63)
+        };
+        let instance = Instance::new(lives.map(buffer).into()).unwrap();
+        let component = components(&instance).swap_remove(0);
+        assert!(Race::new(&component, 0, None).run(0).is_none());
+        let late = best_fit_of_all(&component, 0, Some(Instant::now()));
+        assert_eq!(late.unwrap().peak, (1 << 63) + 3);
     }
 
     #[test]
