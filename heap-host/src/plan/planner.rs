@@ -22,10 +22,9 @@ pub struct Options {
     /// The size of the arena in bytes. The search ends as soon as the plan
     /// fits; without a capacity it goes on to the lower bound.
     pub capacity: Option<u64>,
-    /// When to stop searching. The first ordered fit is always finished, so
-    /// that there is a plan, and everything else stops: [`Plan::timed_out`]
-    /// tells whether it did. A plan that is found within the limit does not
-    /// depend on it, but for the improvement, which goes on until then.
+    /// When to stop searching. A quick placement, in O(n log n), comes first, so
+    /// that there is a plan by then. [`Plan::timed_out`] tells whether the limit
+    /// ended the search; if not, the plan is the same for any limit.
     pub time_limit: Option<Duration>,
     /// Changes the walk of the local improvement. Without a time limit the
     /// plan depends on the instance, the capacity, the seed and the node

@@ -13,6 +13,7 @@ use rayon::prelude::*;
 
 use super::fit::{Placement, Run};
 use super::problem::{Component, Item};
+use super::quick::quick_fit;
 use super::space::{Fit, space_for};
 
 /// What comes first. Ties go to the larger size, then the longer life, then
@@ -67,9 +68,9 @@ const SEQUENTIAL: usize = 64;
 /// Runs the strategies on `component` until one reaches `goal`, on all
 /// threads.
 ///
-/// At the deadline every strategy but the first stops, or does not begin: one
-/// placement must be found. Without a deadline, or if it does not pass, the
-/// result depends on the arguments only. `None` when each strategy would pass
+/// With a deadline there is a quick placement first, and at the deadline every
+/// strategy stops, or does not begin. Without one, or if it does not pass, the
+/// result depends on the arguments only. `None` when all of them would pass
 /// 2^64 - 1.
 pub(super) fn best_fit_of_all(
     component: &Component,
@@ -77,6 +78,10 @@ pub(super) fn best_fit_of_all(
     deadline: Option<Instant>,
 ) -> Option<Placement> {
     let race = Race::new(component, goal, deadline);
+    let quick = deadline.and_then(|_| quick_fit(component));
+    if let Some(quick) = &quick {
+        race.best.store(quick.peak, Relaxed);
+    }
     let few = component.items.len() > MANY && deadline.is_none();
     let indices = 0..if few { CHEAP } else { STRATEGIES.len() };
     let all = indices.clone();
@@ -89,13 +94,10 @@ pub(super) fn best_fit_of_all(
             .map(|index| race.run(index))
             .collect()
     };
-    let best = placements
-        .into_iter()
-        .flatten()
-        .min_by_key(|placement| placement.peak);
+    let found = placements.into_iter().chain([quick]).flatten();
+    let best = found.min_by_key(|placement| placement.peak);
     best.or_else(|| {
-        // The first passed the end of the address space, and the deadline may
-        // have stopped one that does not.
+        // The deadline may have stopped the one that does not pass the end.
         let unlimited = Race::new(component, goal, None);
         deadline.and_then(|_| all.into_iter().find_map(|index| unlimited.run(index)))
     })
@@ -107,7 +109,7 @@ struct Race<'a> {
     component: &'a Component,
     goal: u64,
     deadline: Option<Instant>,
-    /// The lowest peak of a finished run.
+    /// The lowest peak that is known.
     best: AtomicU64,
     /// The first strategy that is known to reach the goal.
     winner: AtomicUsize,
@@ -126,7 +128,7 @@ impl<'a> Race<'a> {
 
     fn run(&self, index: usize) -> Option<Placement> {
         let overtaken = || self.winner.load(Relaxed) < index;
-        let late = || index > 0 && self.is_late();
+        let late = || self.is_late();
         if overtaken() || late() {
             return None;
         }
@@ -300,31 +302,30 @@ mod tests {
         }
     }
 
-    /// Then only what must be done is done, however many strategies there are.
     #[test]
-    fn a_deadline_that_has_passed_leaves_the_first_fit() {
+    fn no_strategy_goes_on_when_the_deadline_has_passed() {
         let component = components(&generate::random(9, 400)).swap_remove(0);
         let late = best_fit_of_all(&component, 0, Some(Instant::now())).unwrap();
-        let first = Race::new(&component, 0, None).run(0).unwrap();
-        assert_eq!((late.peak, late.offsets), (first.peak, first.offsets));
+        let quick = quick_fit(&component).unwrap();
+        assert_eq!((late.peak, late.offsets), (quick.peak, quick.offsets));
         let race = Race::new(&component, 0, Some(Instant::now()));
-        assert!((1..STRATEGIES.len()).all(|index| race.run(index).is_none()));
+        assert!((0..STRATEGIES.len()).all(|index| race.run(index).is_none()));
     }
 
-    /// There are two places for items of such an alignment. By size the two
-    /// ends of this chain take the same one, and nothing is left for the last;
-    /// by start they alternate.
+    /// By start, `x` lies in the way of the last one, which has two places only;
+    /// by size, it does not.
     #[test]
     fn a_deadline_does_not_make_an_instance_impossible() {
-        let lives = [(0, 4), (1, 2), (2, 1), (3, 3)];
-        let buffer = |(start, size): (u64, u64)| {
-            Buffer::new(format!("b{start}"), start, start + 2, size).aligned_to(1 << 63)
-        };
-        let instance = Instance::new(lives.map(buffer).into()).unwrap();
-        let component = components(&instance).swap_remove(0);
-        assert!(Race::new(&component, 0, None).run(0).is_none());
+        let buffers = vec![
+            Buffer::new("a", 0, 1, 1).aligned_to(1 << 63),
+            Buffer::new("x", 0, 3, 1 << 61),
+            Buffer::new("y", 1, 3, 1 << 62).aligned_to(1 << 63),
+            Buffer::new("z", 1, 3, 1 << 62).aligned_to(1 << 63),
+        ];
+        let component = components(&Instance::new(buffers).unwrap()).swap_remove(0);
+        assert!(quick_fit(&component).is_none());
         let late = best_fit_of_all(&component, 0, Some(Instant::now()));
-        assert_eq!(late.unwrap().peak, (1 << 63) + 3);
+        assert_eq!(late.unwrap().peak, (1 << 63) + (1 << 62));
     }
 
     #[test]
