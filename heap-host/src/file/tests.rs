@@ -1,7 +1,6 @@
 //! Names that stand for something else than a regular file.
 
 use std::fs::{self, Permissions};
-use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;

@@ -7,7 +7,8 @@
 //! instance, its offsets must be numbers but mean nothing.
 //!
 //! Fields may be quoted as in RFC 4180. Blank lines, CRLF and a byte order
-//! mark are fine; numbers may have spaces around them. Every fault gives one
+//! mark are fine; numbers may have spaces around them, and ids are visible
+//! characters. Every fault gives one
 //! [`CsvError`] that names the line, counted from 1, and the buffer.
 
 mod error;
