@@ -14,7 +14,7 @@
 //! | [`runtime`] | running a sequence: executor, CPU backend, report |
 //! | [`pool`] | the heap in host memory, for host threads |
 //! | [`kernels`] | the heap itself: `no_std`, for host threads and GPU lanes |
-//! | [`file`] | reading and writing files that the user names |
+//! | [`file`](mod@file) | reading and writing files that the user names |
 //! | [`stress`] | random operations on the heap, checked against a shadow model |
 //!
 //! DESIGN.md at the repository's root says how it works; the program `dheap`
@@ -66,3 +66,8 @@
 
 pub use heap_host::{file, plan, pool, runtime, sequence, stress};
 pub use heap_kernels as kernels;
+
+/// The program in the format's documentation compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../sequences/README.md")]
+struct FormatReference;
