@@ -4,9 +4,21 @@
 //! cargo run --release --example host_pool
 //! ```
 
+use std::process::ExitCode;
+
 use device_heap::pool::{HostPool, Request};
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn std::error::Error>> {
     let pool = HostPool::new(64 << 20)?;
 
     // Blocks that free themselves, from any thread.

@@ -6,6 +6,8 @@
 //! cargo run --release --example own_sequence
 //! ```
 
+use std::process::ExitCode;
+
 use device_heap::runtime::{Executor, Options};
 use device_heap::sequence::{BufferSpec, Sequence, SequenceBuilder, SequenceError};
 
@@ -51,7 +53,17 @@ fn sequence() -> Result<Sequence, SequenceError> {
     b.build()
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn std::error::Error>> {
     let sequence = sequence()?;
     let options = Options {
         outputs: vec!["decisions".into()],

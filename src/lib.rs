@@ -14,6 +14,7 @@
 //! | [`runtime`] | running a sequence: executor, CPU backend, report |
 //! | [`pool`] | the heap in host memory, for host threads |
 //! | [`kernels`] | the heap itself: `no_std`, for host threads and GPU lanes |
+//! | [`file`](mod@file) | reading and writing files that the user names |
 //! | [`stress`] | random operations on the heap, checked against a shadow model |
 //!
 //! DESIGN.md at the repository's root says how it works; the program `dheap`
@@ -65,5 +66,10 @@
 
 #[cfg(feature = "cuda")]
 pub use heap_host::cuda;
-pub use heap_host::{plan, pool, runtime, sequence, stress};
+pub use heap_host::{file, plan, pool, runtime, sequence, stress};
 pub use heap_kernels as kernels;
+
+/// The program in the format's documentation compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../sequences/README.md")]
+struct FormatReference;

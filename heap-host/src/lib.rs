@@ -3,6 +3,7 @@
 
 #[cfg(feature = "cuda")]
 pub mod cuda;
+pub mod file;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod plan;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use heap_host::runtime::{
     AccessError, Configuration, Debug, Executor, KernelContext, Length, Options, RunError,
 };
-use heap_host::sequence::{BufferSpec, Scope, Sequence, SequenceBuilder};
+use heap_host::sequence::{BufferId, BufferSpec, Scope, Sequence, SequenceBuilder};
 use parking_lot::Mutex;
 use runtime_support::{EVENTS, assert_clean, executor, tracks};
 
@@ -46,7 +46,17 @@ fn reads_and_writes_are_kept_apart() {
     let unknown = refusal("seed", |ctx| ctx.read::<u8>("hots").map(drop));
     assert_eq!(
         unknown.to_string(),
-        "buffer \"hots\" is not in this sequence"
+        "buffer \"hots\" is not in sequence \"tracks\" (did you mean \"hits\"?)"
+    );
+    let unknown = refusal("seed", |ctx| ctx.total("T.hit").map(drop));
+    assert_eq!(
+        unknown.to_string(),
+        "total \"T.hit\" is not in sequence \"tracks\" (did you mean \"T.hits\"?)"
+    );
+    let unknown = refusal("seed", |ctx| ctx.elements(BufferId::new(99)).map(drop));
+    assert_eq!(
+        unknown.to_string(),
+        "buffer number 99 is not in sequence \"tracks\""
     );
 }
 
@@ -98,6 +108,7 @@ fn totals_are_there_after_their_algorithm_and_set_by_it_alone() {
     assert_eq!(
         counts,
         AccessError::Counts {
+            total: "T.hits".into(),
             counts: 3,
             events: EVENTS
         }
@@ -248,7 +259,8 @@ fn an_output_lives_to_the_end_and_is_delivered() {
     assert_eq!(
         refused,
         RunError::NotAnOutput {
-            name: "flags".into()
+            name: "flags".into(),
+            nearest: None
         }
     );
 }

@@ -3,7 +3,9 @@
 mod runtime_support;
 
 use heap_host::plan::Plan;
-use heap_host::runtime::{ConfigError, Configuration, Executor, Options, OptionsError, RunError};
+use heap_host::runtime::{
+    ConfigError, Configuration, Debug, Executor, Options, OptionsError, RunError,
+};
 use heap_host::sequence::{BufferSpec, Scope, SequenceBuilder};
 use runtime_support::{EVENTS, tracks};
 
@@ -136,6 +138,42 @@ fn a_stale_plan_is_refused() {
     let stale = Configuration::with_plans(&tracks(), &smaller, &made).unwrap_err();
     assert!(matches!(stale, ConfigError::PlanFault { .. }), "{stale}");
     assert!(stale.to_string().contains("stale"), "{stale}");
+}
+
+#[test]
+fn a_sequence_for_no_events_is_not_to_be_asked_for_fewer() {
+    let mut b = SequenceBuilder::new("none");
+    b.parameter("events", 0);
+    let options = Options {
+        events: Some(1),
+        ..Options::default()
+    };
+    let error = options.validate(&b.build().unwrap()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "a batch of 1 events exceeds what sequence \"none\" allows; raise its parameter \"events\" \
+         from 0, which allows no event at all"
+    );
+}
+
+/// The planner gets from outside what a configuration plans.
+#[test]
+fn static_instances_are_those_that_are_planned() {
+    let options = Options {
+        outputs: vec!["flags".into()],
+        debug: Debug::ALL,
+        ..Options::default()
+    };
+    let config = Configuration::new(&tracks(), &options).unwrap();
+    for scope in [Scope::Host, Scope::Device] {
+        let instance = Configuration::static_instance(&tracks(), &options, scope).unwrap();
+        assert_eq!(config.arena(scope).plan.check_for(&instance), Ok(()));
+        let plain = Configuration::static_instance(&tracks(), &Options::default(), scope);
+        assert_ne!(plain.unwrap(), instance, "guards count");
+    }
+    let events = Some(EVENTS + 1);
+    let larger = Options { events, ..options };
+    assert!(Configuration::static_instance(&tracks(), &larger, Scope::Host).is_err());
 }
 
 /// Seen in rapidsai/rmm#2451: products wrap. Batches above a sequence's maximum

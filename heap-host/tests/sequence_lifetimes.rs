@@ -124,6 +124,32 @@ fn cycles_of_views_end() {
     assert_eq!(ranges, [LiveRange { first: 0, last: 2 }; 3]);
 }
 
+/// In files and in programs alike, whatever the length of the circle.
+#[test]
+fn circles_of_views_are_legal_down_to_one_buffer() {
+    for length in 1..4 {
+        let mut b = SequenceBuilder::new("circle");
+        b.parameter("events", 1);
+        let [make, read, end] = ["make", "read", "end"].map(|name| b.algorithm(name));
+        let spec = |index| BufferSpec::device_static(format!("b{index}")).constant(8);
+        let ids: Vec<_> = (0..length)
+            .map(|index| b.write(make, spec(index)))
+            .collect();
+        for (index, &id) in ids.iter().enumerate() {
+            b.keep_alive(id, ids[(index + 1) % ids.len()]);
+        }
+        b.read(read, ids[0]);
+        let alone = b.write(end, spec(length));
+        b.keep_alive(alone, alone);
+        let sequence = b.build().unwrap();
+        let file = Sequence::from_json("circle.json", &sequence.to_json()).unwrap();
+        assert_eq!(file, sequence);
+        let mut expected = vec![LiveRange { first: 0, last: 1 }; length];
+        expected.push(LiveRange { first: 2, last: 2 });
+        assert_eq!(live_ranges(&file), expected, "{length}");
+    }
+}
+
 /// A chain of 100,000 views, each of which points into the one before: by the
 /// definition it takes quadratic time.
 #[test]

@@ -6,13 +6,11 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{
-    ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, value_parser,
-};
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use device_heap::sequence::Scope;
 
 use super::bench::BenchArgs;
-use super::size;
+use super::{number, size};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -26,7 +24,9 @@ Sizes are bytes, or have a unit: KiB, MiB, GiB, TiB (powers of 1,024) or kB, MB,
 GB, TB (powers of 1,000), like 64MiB or 1.5GiB.
 
 Exit codes: 0 done; 1 the work failed (not verified, does not fit); 2 bad input
-or usage.";
+or usage. With --json, standard output has one JSON object for 0 and 1: the
+report, or {\"error\": \"...\"} where the work failed before there was one; for 2
+it is empty. The sentence for people is on standard error.";
 
 const RUN_EXAMPLES: &str = "\
 Examples:
@@ -75,6 +75,16 @@ pub(super) struct Cli {
 }
 
 impl Cli {
+    /// Whether standard output is for a program.
+    pub(super) fn json(&self) -> bool {
+        match &self.command {
+            None => self.run.json,
+            Some(Command::Run(args)) => args.options.json,
+            Some(Command::Plan(args)) => args.json,
+            Some(Command::Stress(args)) => args.json,
+        }
+    }
+
     /// Parses a command line, the program's name first.
     ///
     /// # Errors
@@ -135,22 +145,22 @@ pub(super) struct RunArgs {
 pub(super) struct RunOptions {
     /// Events in a batch, at most what the sequence allows [default: 1000, or
     /// the sequence's maximum where that is less]
-    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = number::positive)]
     pub(super) events: Option<u64>,
     /// Batches to run
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_hyphen_values = true, value_parser = number::positive)]
     pub(super) batches: u64,
     /// Seed of the events' occupancies
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, allow_hyphen_values = true, value_parser = number::any)]
     pub(super) seed: u64,
     /// What to run on: cpu
     #[arg(long, value_name = "NAME", default_value = "cpu", value_parser = backend)]
     pub(super) backend: String,
     /// Dynamic pool of each stream, metadata included [default: one that fits]
-    #[arg(long, value_name = "BYTES", value_parser = size::parse)]
+    #[arg(long, value_name = "BYTES", allow_hyphen_values = true, value_parser = size::parse)]
     pub(super) pool: Option<u64>,
     /// Batches under way at a time, each with memory of its own
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=1024))]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_hyphen_values = true, value_parser = number::threads)]
     pub(super) streams: u32,
     /// Also guard bands, poisoned memory and a scan of the heap after each
     /// batch
@@ -166,15 +176,20 @@ pub(super) struct PlanArgs {
     /// A sequence (.json, or a shipped one's name) or a table of buffers (.csv)
     pub(super) file: PathBuf,
     /// Bytes of the arena: the search ends when the plan fits
-    #[arg(long, value_name = "BYTES", value_parser = size::parse)]
+    #[arg(long, value_name = "BYTES", allow_hyphen_values = true, value_parser = size::parse)]
     pub(super) capacity: Option<u64>,
-    /// Improve the plan for at most so long
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    /// Search for at most so long, both arenas of a sequence together. A quick
+    /// placement is made first and always finished, so there is a plan; reading
+    /// the file and verifying the plan come on top [default: a fixed effort,
+    /// which gives the same plan each time]
+    #[arg(long, value_name = "SECONDS", allow_hyphen_values = true, value_parser = seconds)]
     pub(super) time_limit: Option<Duration>,
-    /// Write the plan: the rows of the CSV with a column offset
+    /// Write the plan: the rows of the CSV with a column offset. A regular file
+    /// is replaced, a link followed, and anything else left as it is
     #[arg(long, value_name = "PLAN.csv")]
     pub(super) out: Option<PathBuf>,
-    /// Which arena of a sequence is meant [default: device]
+    /// Which arena of a sequence --capacity and --out are about [default:
+    /// device]
     #[arg(long, value_name = "SCOPE")]
     pub(super) scope: Option<ScopeArg>,
     /// Print one JSON object instead of a table
@@ -202,16 +217,16 @@ impl From<ScopeArg> for Scope {
 pub(super) struct StressArgs {
     /// Threads that use the heap at the same time [default: as many as the
     /// machine runs at once]
-    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=1024))]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = number::threads)]
     pub(super) threads: Option<u32>,
     /// Operations of all threads together
-    #[arg(long, value_name = "N", default_value_t = 200_000)]
+    #[arg(long, value_name = "N", default_value_t = 200_000, allow_hyphen_values = true, value_parser = number::any)]
     pub(super) ops: u64,
     /// The pool, metadata included
-    #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = size::parse)]
+    #[arg(long, value_name = "BYTES", default_value = "64MiB", allow_hyphen_values = true, value_parser = size::parse)]
     pub(super) pool: u64,
     /// Seed of the operations
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_hyphen_values = true, value_parser = number::any)]
     pub(super) seed: u64,
     /// Print one JSON object instead of a table
     #[arg(long)]

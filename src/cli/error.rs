@@ -8,9 +8,12 @@ pub(super) enum CliError {
     /// Bad input or usage: exit code 2.
     #[error("{0}")]
     Usage(String),
-    /// The work failed: exit code 1.
+    /// The work failed before anything was printed: exit code 1.
     #[error("{0}")]
     Work(String),
+    /// The work failed, and its report is printed, or cannot be: exit code 1.
+    #[error("{0}")]
+    Reported(String),
 }
 
 impl CliError {
@@ -22,10 +25,14 @@ impl CliError {
         Self::Work(printable(&error.to_string()))
     }
 
+    pub(super) fn reported(error: impl ToString) -> Self {
+        Self::Reported(printable(&error.to_string()))
+    }
+
     pub(super) fn code(&self) -> ExitCode {
         match self {
             Self::Usage(_) => ExitCode::from(2),
-            Self::Work(_) => ExitCode::from(1),
+            Self::Work(_) | Self::Reported(_) => ExitCode::from(1),
         }
     }
 }

@@ -1,11 +1,13 @@
 //! The command line. Results go to standard output, everything else to
-//! standard error; an error is one line there.
+//! standard error; an error is one line there. With `--json`, standard output
+//! has exactly one object unless input or usage is bad.
 
 mod args;
 mod bench;
 mod error;
 mod input;
 mod log;
+mod number;
 mod output;
 mod plan;
 mod progress;
@@ -24,7 +26,10 @@ use error::CliError;
 /// bad input or usage.
 pub(crate) fn main() -> ExitCode {
     match Cli::parse_line(std::env::args_os()).map_err(told) {
-        Ok(cli) => finish(dispatch(cli)),
+        Ok(cli) => {
+            let json = cli.json();
+            finish(dispatch(cli), json)
+        }
         Err(code) => code,
     }
 }
@@ -42,10 +47,14 @@ fn dispatch(cli: Cli) -> Result<(), CliError> {
     }
 }
 
-fn finish(result: Result<(), CliError>) -> ExitCode {
+fn finish(result: Result<(), CliError>, json: bool) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
+            if json && let CliError::Work(message) = &error {
+                // If nobody can read this, the exit code is all there is.
+                let _ = output::print_json(&output::Failed { error: message });
+            }
             output::report_error(&error.to_string());
             error.code()
         }
@@ -60,6 +69,9 @@ fn told(error: clap::Error) -> ExitCode {
             let _ = error.print();
             ExitCode::SUCCESS
         }
-        _ => finish(Err(CliError::Usage(error::one_line(&error.to_string())))),
+        _ => {
+            let line = error::one_line(&error.to_string());
+            finish(Err(CliError::Usage(line)), false)
+        }
     }
 }

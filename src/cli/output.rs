@@ -7,12 +7,18 @@ use serde::Serialize;
 
 use super::error::CliError;
 
+/// What `--json` prints where the work failed without a report.
+#[derive(Debug, Serialize)]
+pub(super) struct Failed<'a> {
+    pub(super) error: &'a str,
+}
+
 /// Writes `text` to standard output. A reader that has gone away has read what
 /// it wanted.
 pub(super) fn print(text: &str) -> Result<(), CliError> {
     let mut out = stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(CliError::work(format!(
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(CliError::reported(format!(
             "the result cannot be written to standard output: {error}"
         ))),
         _ => Ok(()),
@@ -53,13 +59,25 @@ pub(super) fn facts(facts: &[(&str, String)]) -> String {
     facts.iter().map(line).collect()
 }
 
-/// Bytes in MiB with one decimal; two more where that would show nothing.
+/// Bytes in MiB with one decimal; two more where that would show nothing, and
+/// in bytes, with their unit, where even that would.
 pub(super) fn mib(bytes: u64) -> String {
     let mib = bytes as f64 / f64::from(1 << 20);
-    if bytes > 0 && mib < 1.0 {
-        format!("{mib:.3}")
+    match bytes {
+        0 => "0.0".into(),
+        1..1049 => format!("{bytes} B"),
+        1049..1_048_576 => format!("{mib:.3}"),
+        _ => format!("{mib:.1}"),
+    }
+}
+
+/// The same, always with its unit.
+pub(super) fn with_unit(bytes: u64) -> String {
+    let text = mib(bytes);
+    if text.ends_with('B') {
+        text
     } else {
-        format!("{mib:.1}")
+        format!("{text} MiB")
     }
 }
 
@@ -107,7 +125,12 @@ mod tests {
     #[test]
     fn small_sizes_are_not_zero() {
         assert_eq!(mib(0), "0.0");
+        assert_eq!(mib(1), "1 B");
+        assert_eq!(mib(1048), "1048 B");
+        assert_eq!(mib(1049), "0.001");
         assert_eq!(mib(4096), "0.004");
+        assert_eq!(with_unit(44), "44 B");
+        assert_eq!(with_unit(4096), "0.004 MiB");
         assert_eq!(mib(3 << 19), "1.5");
         assert_eq!(ratio(3, 2), "1.500");
         assert_eq!(ratio(0, 0), "-");

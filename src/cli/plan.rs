@@ -1,10 +1,11 @@
 //! `dheap plan`.
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use device_heap::plan::{self, Instance, Options, Plan, csv};
-use device_heap::sequence::{Kind, Scope, Sequence, live_ranges};
+use device_heap::runtime::{self, Configuration};
+use device_heap::sequence::{Scope, Sequence};
 use serde::Serialize;
 
 use super::args::PlanArgs;
@@ -16,8 +17,12 @@ use super::progress;
 /// One arena, planned.
 struct Arena {
     name: &'static str,
+    /// The file, and of a sequence the arena in it.
+    place: String,
     instance: Instance,
     plan: Plan,
+    /// Where the lower bound is, in words.
+    fullest: String,
     facts: Facts,
 }
 
@@ -34,6 +39,8 @@ struct Facts {
     capacity_bytes: Option<u64>,
     fits: bool,
     verified: bool,
+    /// The time limit ended the search.
+    timed_out: bool,
     seconds: f64,
 }
 
@@ -76,7 +83,7 @@ pub(super) fn plan(args: &PlanArgs) -> Result<(), CliError> {
     judge(main)?;
     match &args.out {
         Some(out) => {
-            csv::write_plan(out, &main.instance, main.plan.offsets()).map_err(CliError::work)
+            csv::write_plan(out, &main.instance, main.plan.offsets()).map_err(CliError::reported)
         }
         None => Ok(()),
     }
@@ -84,45 +91,54 @@ pub(super) fn plan(args: &PlanArgs) -> Result<(), CliError> {
 
 /// The arena that was asked for, and then a sequence's other one.
 fn arenas(planned: Planned, args: &PlanArgs) -> Result<Vec<Arena>, CliError> {
-    let capacity = args.capacity;
+    let limit = args.time_limit.map(|limit| (Instant::now(), limit));
     match planned {
         Planned::Table(_) if args.scope.is_some() => Err(CliError::Usage(
             "--scope is for sequences; a table of buffers has one arena, so leave it out".into(),
         )),
-        Planned::Table(instance) => Ok(vec![arena("arena", instance, capacity, args)?]),
+        Planned::Table(instance) => {
+            let place = args.file.display().to_string();
+            let arena = arena("arena", place, instance, args.capacity, limit)?;
+            Ok(vec![arena])
+        }
         Planned::Sequence(sequence) => {
             let scope = args.scope.map_or(Scope::Device, Scope::from);
             let other = match scope {
                 Scope::Device => Scope::Host,
                 Scope::Host => Scope::Device,
             };
-            [(scope, capacity), (other, None)]
+            [(scope, args.capacity), (other, None)]
                 .into_iter()
                 .map(|(scope, capacity)| {
+                    let place = format!("{}, {scope} arena", args.file.display());
                     let instance = static_buffers(&sequence, scope)?;
-                    arena(scope.as_str(), instance, capacity, args)
+                    let arena = arena(scope.as_str(), place, instance, capacity, limit)?;
+                    Ok(arena.at_algorithm(&sequence))
                 })
                 .collect()
         }
     }
 }
 
+/// Plans an arena in what is left of the time limit since it began.
 fn arena(
     name: &'static str,
+    place: String,
     instance: Instance,
     capacity: Option<u64>,
-    args: &PlanArgs,
+    limit: Option<(Instant, Duration)>,
 ) -> Result<Arena, CliError> {
     let options = Options {
         capacity,
-        time_limit: args.time_limit,
+        time_limit: limit.map(|(began, limit)| limit.saturating_sub(began.elapsed())),
         ..Options::default()
     };
     let start = Instant::now();
-    let plan = plan::plan(&instance, &options).map_err(CliError::work)?;
+    let plan = plan::plan(&instance, &options)
+        .map_err(|error| CliError::work(format!("{place}: {error}")))?;
     let seconds = start.elapsed().as_secs_f64();
     plan.verify(&instance)
-        .map_err(|fault| CliError::work(format!("the plan is not valid: {fault}")))?;
+        .map_err(|fault| CliError::work(format!("{place}: the plan is not valid: {fault}")))?;
     let facts = Facts {
         buffers: instance.len() as u64,
         spaceless: plan.spaceless().len() as u64,
@@ -133,31 +149,35 @@ fn arena(
         capacity_bytes: capacity,
         fits: plan.fits(),
         verified: true,
+        timed_out: plan.timed_out(),
         seconds,
     };
     Ok(Arena {
         name,
+        place,
         instance,
+        fullest: format!("step {}", plan.lower_bound().step.unwrap_or(0)),
         plan,
         facts,
     })
 }
 
+impl Arena {
+    /// Steps of a sequence are its algorithms.
+    fn at_algorithm(mut self, sequence: &Sequence) -> Self {
+        let step = self.plan.lower_bound().step;
+        let step = step.and_then(|step| usize::try_from(step).ok());
+        if let Some(algorithm) = step.and_then(|step| sequence.algorithms().get(step)) {
+            self.fullest = format!("algorithm {:?} ({})", algorithm.name, self.fullest);
+        }
+        self
+    }
+}
+
 /// The static buffers of a scope, at the sequence's largest batch.
 fn static_buffers(sequence: &Sequence, scope: Scope) -> Result<Instance, CliError> {
-    let parameters = sequence.parameters_at(sequence.max_events());
-    let planned = sequence
-        .buffers()
-        .iter()
-        .zip(live_ranges(sequence))
-        .filter(|(buffer, _)| buffer.scope == scope && buffer.kind == Kind::Static)
-        .map(|(buffer, range)| {
-            let size = buffer.bytes(&parameters, &[]).map_err(CliError::usage)?;
-            let (lower, upper) = (range.first.into(), u64::from(range.last) + 1);
-            Ok(plan::Buffer::new(&buffer.name, lower, upper, size).aligned_to(buffer.alignment))
-        })
-        .collect::<Result<_, CliError>>()?;
-    Instance::new(planned).map_err(CliError::usage)
+    Configuration::static_instance(sequence, &runtime::Options::default(), scope)
+        .map_err(CliError::usage)
 }
 
 /// Whether the plan is what was asked for.
@@ -166,44 +186,35 @@ fn judge(arena: &Arena) -> Result<(), CliError> {
     let Some(capacity) = capacity.filter(|_| !plan.fits()) else {
         return Ok(());
     };
-    let bound = plan.lower_bound();
-    if bound.bytes > capacity {
-        return Err(CliError::work(format!(
-            "no plan fits into {capacity} bytes: the {} buffers alive at step {} need {}",
+    let (place, bound) = (&arena.place, plan.lower_bound());
+    Err(CliError::reported(if bound.bytes > capacity {
+        format!(
+            "{place}: no plan fits into {capacity} bytes: the {} buffers alive at {} need {}",
             bound.buffers.len(),
-            bound.step.unwrap_or(0),
+            arena.fullest,
             bound.bytes
-        )));
-    }
-    Err(CliError::work(format!(
-        "the best plan found needs {} bytes and does not fit into {capacity}; a longer \
-         --time-limit may find one (at least {} bytes are needed)",
-        plan.peak(),
-        bound.bytes
-    )))
+        )
+    } else {
+        format!(
+            "{place}: the best plan found needs {} bytes and does not fit into {capacity}; a \
+             longer --time-limit may find one (at least {} bytes are needed)",
+            plan.peak(),
+            bound.bytes
+        )
+    }))
 }
 
 /// Where a plan cannot be written, there is no use in making it.
 fn check_target(out: &Path, file: &Path) -> Result<(), CliError> {
-    let name = out.display();
-    if out.is_dir() {
-        return Err(CliError::usage(format!(
-            "--out {name} is a directory; name a file in it"
-        )));
-    }
-    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
-    if folder.is_some_and(|folder| !folder.is_dir()) {
-        return Err(CliError::usage(format!(
-            "--out {name} is in no existing directory; create it first"
-        )));
-    }
+    csv::check_target(out).map_err(|error| CliError::usage(format!("--out {error}")))?;
     let same = match (out.canonicalize(), file.canonicalize()) {
         (Ok(out), Ok(file)) => out == file,
         _ => false,
     };
     if same {
         return Err(CliError::usage(format!(
-            "--out {name} is the input itself; name another file"
+            "--out {} is the input itself; name another file",
+            out.display()
         )));
     }
     Ok(())
@@ -250,5 +261,12 @@ fn text(arenas: &[Arena]) -> String {
             format!("{:.3}", facts.seconds),
         ]
     };
-    table(header, arenas.iter().map(row).collect())
+    let mut text = table(header, arenas.iter().map(row).collect());
+    for arena in arenas.iter().filter(|arena| arena.facts.timed_out) {
+        text += &format!(
+            "\n {}: the time limit ended the search; more time may find a lower peak\n",
+            arena.place
+        );
+    }
+    text
 }

@@ -64,7 +64,7 @@ fn refused(error: &RunError, file: Option<&Path>) -> CliError {
         RunError::Config(_) | RunError::Backend(BackendError::Pool { .. }) => {
             CliError::usage(message)
         }
-        _ => CliError::Work(message),
+        _ => CliError::work(message),
     }
 }
 
@@ -98,17 +98,15 @@ fn judge(report: &Report) -> Result<(), CliError> {
     if wrong.is_empty() {
         return Ok(());
     }
-    // What happened first says the most; of failures, the first event that does
-    // not fit alone, since what did not fit as a whole was halved.
-    let alone = report.failures.iter().find(|failure| failure.events == 1);
+    // What happened first says the most.
     let first = [
-        alone.or(report.failures.first()).map(ToString::to_string),
+        report.failures.first().map(ToString::to_string),
         report.findings.first().map(ToString::to_string),
         report.leaks.first().map(ToString::to_string),
     ];
     let first = first.into_iter().flatten().next();
     let first = first.map_or(String::new(), |first| format!("; first: {first}"));
-    Err(CliError::work(format!("{}{first}", wrong.join(", "))))
+    Err(CliError::reported(format!("{}{first}", wrong.join(", "))))
 }
 
 struct EventBar(ProgressBar);
@@ -135,6 +133,10 @@ fn text(report: &Report) -> String {
     text += &buffers(report);
     text.push('\n');
     text += &memory(report);
+    if report.dynamic.splits > 0 {
+        text += " The pool was too small for whole batches: dynamic sums and bounds are those of\n \
+                 the largest part that went through.\n";
+    }
     text.push('\n');
     text += &outcome(report);
     text += &described("failures", &report.failures, report.failures_total);

@@ -5,7 +5,7 @@ use device_heap::stress::{self, Options, Report, StressError};
 
 use super::args::StressArgs;
 use super::error::CliError;
-use super::output::{facts, grouped, mib, print, print_json};
+use super::output::{facts, grouped, print, print_json, with_unit};
 use super::progress;
 
 pub(super) fn stress(args: &StressArgs) -> Result<(), CliError> {
@@ -33,7 +33,7 @@ pub(super) fn stress(args: &StressArgs) -> Result<(), CliError> {
     }
     let first = report.first_error.as_deref().unwrap_or("memory was leaked");
     let (errors, leaked) = (report.errors, report.leaked_bytes);
-    Err(CliError::work(format!(
+    Err(CliError::reported(format!(
         "the heap failed: {errors} errors, {leaked} bytes leaked; first: {first}"
     )))
 }
@@ -41,7 +41,7 @@ pub(super) fn stress(args: &StressArgs) -> Result<(), CliError> {
 fn table(report: &Report) -> String {
     facts(&[
         ("threads", report.threads.to_string()),
-        ("pool", format!("{} MiB", mib(report.pool_bytes))),
+        ("pool", with_unit(report.pool_bytes)),
         ("seed", report.seed.to_string()),
         ("operations", grouped(report.ops)),
         ("allocations", grouped(report.allocations)),
@@ -49,10 +49,7 @@ fn table(report: &Report) -> String {
         ("reallocations", grouped(report.reallocations)),
         ("requests refused", grouped(report.failed)),
         ("wrong frees refused", grouped(report.refused_frees)),
-        (
-            "largest live sum",
-            format!("{} MiB", mib(report.max_live_bytes)),
-        ),
+        ("largest live sum", with_unit(report.max_live_bytes)),
         ("errors", grouped(report.errors)),
         ("leaked bytes", grouped(report.leaked_bytes)),
         ("seconds", format!("{:.3}", report.seconds)),

@@ -33,9 +33,12 @@ fn bad_usage_is_refused_in_one_line() {
         (&["run", "--events"], &["--events <N>"]),
         (
             &["run", "--events", "0"],
-            &["--events <N>", "0 is not in 1.."],
+            &["--events <N>", "must be at least 1"],
         ),
-        (&["run", "--events", "-1"], &["-1"]),
+        (
+            &["run", "--events", "-1"],
+            &["--events <N>", "must be at least 1"],
+        ),
         (&["run", "--events", "1.5"], &["'1.5'", "--events"]),
         (&["run", "--events", OVER], &[OVER, "--events", "too large"]),
         (
@@ -44,13 +47,25 @@ fn bad_usage_is_refused_in_one_line() {
         ),
         (
             &["run", "--batches", "0"],
-            &["--batches <N>", "0 is not in 1.."],
+            &["--batches <N>", "must be at least 1"],
         ),
         (
             &["run", "--streams", "0"],
-            &["--streams <N>", "0 is not in 1..=1024"],
+            &["--streams <N>", "must be at least 1"],
         ),
-        (&["run", "--seed", "x"], &["'x'", "--seed"]),
+        (&["run", "--seed", "x"], &["'x'", "--seed", "whole number"]),
+        (&["run", "--seed", "-1"], &["--seed", "must be at least 0"]),
+        (
+            &["run", "--pool", "-1"],
+            &["'-1'", "--pool", "like 4096 or 64MiB"],
+        ),
+        (&["stress", "--pool", "-1MiB"], &["'-1MiB'", "like 4096"]),
+        (
+            &["plan", "tiles", "--capacity", "-5"],
+            &["'-5'", "like 4096"],
+        ),
+        (&["stress", "--ops", "-5"], &["--ops", "must be at least 0"]),
+        (&["run", "--pool", "--json"], &["--pool", "like 4096"]),
         (&["run", "--pool", "64M"], &["'64M'", "KiB, MiB", "MB"]),
         (&["run", "--pool", "64 XiB"], &["'XiB' is no unit"]),
         (
@@ -60,7 +75,10 @@ fn bad_usage_is_refused_in_one_line() {
         (&["run", "--pool", "99999999TiB"], &[MAX]),
         (&["run", "--pool", ""], &["like 4096 or 64MiB"]),
         (&["plan", "tiles", "--capacity", "big"], &["'big'", "64MiB"]),
-        (&["plan", "tiles", "--time-limit", "-3"], &["-3"]),
+        (
+            &["plan", "tiles", "--time-limit", "-3"],
+            &["'-3'", "a time in seconds"],
+        ),
         (
             &["plan", "tiles", "--time-limit", "nan"],
             &["seconds", "2.5"],
@@ -69,11 +87,8 @@ fn bad_usage_is_refused_in_one_line() {
             &["plan", "tiles", "--scope", "disk"],
             &["'disk'", "device, host"],
         ),
-        (&["stress", "--threads", "0"], &["0 is not in 1..=1024"]),
-        (
-            &["stress", "--threads", "1025"],
-            &["1025 is not in 1..=1024"],
-        ),
+        (&["stress", "--threads", "0"], &["must be at least 1"]),
+        (&["stress", "--threads", "1025"], &["must be at most 1024"]),
         (&["stress", "--ops", "many"], &["'many'", "--ops"]),
     ];
     for (args, words) in cases {
@@ -117,10 +132,87 @@ fn impossible_values_are_refused_before_anything_runs() {
 #[test]
 fn memory_that_the_machine_has_not_got_is_a_failure_of_the_work() {
     for args in [&["stress"][..], &["run", "tiles"]] {
-        let ran = dheap(&[args, &["--pool", "250TiB"]].concat());
+        let line = [args, &["--pool", "250TiB"]].concat();
+        let ran = dheap(&line);
         ran.failed(1, &["274877906944000 bytes", "ask for less"]);
         assert_eq!(ran.stdout, "");
+        // A program reads one object, whatever happened.
+        let ran = dheap(&[&line[..], &["--json"]].concat());
+        ran.failed(1, &["274877906944000 bytes", "ask for less"]);
+        assert_eq!(
+            ran.stderr,
+            format!("error: {}\n", ran.json()["error"].as_str().unwrap())
+        );
     }
+}
+
+/// Three buffers, two places.
+#[test]
+fn a_plan_that_passes_the_address_space_is_a_failure_of_the_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let row = |id| format!("{id},0,1,1,9223372036854775808\n");
+    let text = ["a", "b", "c"].map(row).concat();
+    let text = format!("id,lower,upper,size,alignment\n{text}");
+    fs::write(folder.path().join("in.csv"), text).unwrap();
+    let words = &["in.csv", "do not fit into 2^64 - 1 bytes"];
+    let ran = dheap_at(folder.path(), &["plan", "in.csv"]);
+    ran.failed(1, words);
+    assert_eq!(ran.stdout, "");
+    let ran = dheap_at(folder.path(), &["plan", "in.csv", "--json"]);
+    ran.failed(1, words);
+    let object = ran.json();
+    assert_eq!(object.as_object().unwrap().len(), 1, "{object}");
+    assert!(ran.stderr.contains(object["error"].as_str().unwrap()));
+}
+
+/// Bad input leaves standard output empty, also for programs.
+#[test]
+fn bad_input_prints_nothing_for_programs() {
+    for args in [
+        &["run", "none.json", "--json"][..],
+        &["run", "tiles", "--events", "65", "--json"],
+        &["run", "--events", "0", "--json"],
+        &["plan", "none.csv", "--json"],
+        &["stress", "--pool", "0", "--json"],
+        &["stress", "--pool", "x", "--json"],
+    ] {
+        dheap(args).refused(&[]);
+    }
+}
+
+#[test]
+fn names_that_nobody_has_are_answered_with_near_ones() {
+    for command in ["run", "plan"] {
+        dheap(&[command, "tile"]).refused(&["tile cannot be read", "did you mean tiles?"]);
+        dheap(&[command, "hlt1_pp_defualt"]).refused(&["did you mean hlt1_pp_default?"]);
+        let far = dheap(&[command, "nothing_like_it"]);
+        assert!(!far.stderr.contains("did you mean"), "{far:?}");
+    }
+}
+
+#[test]
+fn a_table_of_buffers_is_planned_and_not_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = "id,lower,upper,size\na,0,1,5\n";
+    fs::write(folder.path().join("table"), table).unwrap();
+    fs::write(folder.path().join("table.csv"), table).unwrap();
+    fs::write(folder.path().join("faulty.CSV"), "id\n").unwrap();
+    for name in ["table", "table.csv", "faulty.CSV"] {
+        let hint = format!("dheap plan {name}");
+        dheap_at(folder.path(), &["run", name]).refused(&[name, "is a table of buffers", &hint]);
+    }
+    fs::write(folder.path().join("other"), "text").unwrap();
+    dheap_at(folder.path(), &["run", "other"]).refused(&["other:1", "no valid JSON"]);
+}
+
+#[test]
+fn a_sequence_without_events_is_told_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = include_str!("../../sequences/tiles.json").replace("\"max\": 64", "\"max\": 0");
+    fs::write(folder.path().join("zero.json"), text).unwrap();
+    let ran = dheap_at(folder.path(), &["run", "zero.json", "--events", "1"]);
+    ran.refused(&["zero.json", "raise its parameter \"events\" from 0"]);
+    assert!(!ran.stderr.contains("at most 0"), "{ran:?}");
 }
 
 #[test]
@@ -206,6 +298,12 @@ fn bad_tables_are_refused_by_line() {
             &[":3", "'b'", "sum"],
         ),
         ("H\"a,0,1,5,1\n", &[":2", "quote"]),
+        ("Ha\0b,0,1,5,1\n", &[":2", "a\\0b", "control character"]),
+        (
+            "Hc,0,1,5,1\n\"a\nb\",0,1,5,1\n",
+            &[":3", "a\\nb", "control character"],
+        ),
+        ("H\u{1b}[0m,0,1,5,1\n", &[":2", "\\u{1b}[0m"]),
     ] {
         let text = rows.replace("H\n", head).replacen('H', head, 1);
         fs::write(folder.path().join("bad.csv"), text).unwrap();

@@ -44,7 +44,10 @@ fn the_help_names_every_option_and_exit_code() {
             "run",
             "--events --batches --seed --backend --pool --streams --json",
         ),
-        ("plan", "--capacity --time-limit --out --json <FILE>"),
+        (
+            "plan",
+            "--capacity --time-limit --out --json --scope <FILE>",
+        ),
         ("stress", "--threads --ops --pool --seed --json"),
     ] {
         let help = dheap(&[name, "--help"]).stdout;
@@ -52,6 +55,23 @@ fn the_help_names_every_option_and_exit_code() {
             assert!(help.contains(option), "{name} {option}");
         }
     }
+}
+
+#[test]
+fn the_help_says_what_is_done_where_nothing_is_said() {
+    let words = |line: &[&str]| {
+        let help = dheap(line).stdout;
+        help.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let plan = words(&["plan", "--help"]);
+    for word in [
+        "[default: device]",
+        "A quick placement is made first and always finished",
+        "at most so long",
+    ] {
+        assert!(plan.contains(word), "{word}: {plan}");
+    }
+    assert!(words(&["--help"]).contains("standard output has one JSON object for 0 and 1"));
 }
 
 /// Every line `  dheap ...` under "Examples:", without its comment.

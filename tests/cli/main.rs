@@ -2,6 +2,8 @@
 
 mod bad_input;
 mod common;
+#[cfg(unix)]
+mod files;
 mod help;
 mod plan;
 mod run;

@@ -42,7 +42,7 @@ fn a_table_is_planned_and_written() {
     assert_fields(
         &report,
         "buffers:u peak_bytes:u lower_bound_bytes:u status:s verified:b seconds:f \
-         sum_bytes:u spaceless:u fits:b capacity_bytes:0 fingerprint:s",
+         sum_bytes:u spaceless:u fits:b capacity_bytes:0 fingerprint:s timed_out:b",
     );
     assert_eq!(
         (report["buffers"].as_u64(), report["spaceless"].as_u64()),
@@ -108,7 +108,10 @@ fn what_cannot_fit_is_infeasible_and_leaves_no_file() {
         let ran = dheap_at(folder.path(), &line);
         ran.failed(
             1,
-            &["no plan fits into 5000 bytes", "buffers alive at step"],
+            &[
+                "in.csv: no plan fits into 5000 bytes",
+                "buffers alive at step",
+            ],
         );
         let report = ran.json();
         assert_eq!(
@@ -121,6 +124,53 @@ fn what_cannot_fit_is_infeasible_and_leaves_no_file() {
         fs::read_to_string(folder.path().join("old.csv")).unwrap(),
         "old"
     );
+}
+
+#[test]
+fn a_sequence_that_cannot_fit_names_file_arena_and_algorithm() {
+    dheap(&["plan", "quickstart", "--capacity", "1MB"]).failed(
+        1,
+        &[
+            "quickstart, device arena: no plan fits into 1000000 bytes",
+            "buffers alive at algorithm \"decode_hits\" (step 3) need",
+        ],
+    );
+    let line = ["plan", "tiles", "--scope", "host", "--capacity", "1"];
+    dheap(&line).failed(
+        1,
+        &["tiles, host arena: no plan fits", "alive at algorithm \""],
+    );
+}
+
+/// Much more than the fits take, and there is a plan all the same.
+#[test]
+fn a_time_limit_ends_the_search_and_is_told() {
+    use std::fmt::Write;
+    let folder = tempfile::tempdir().unwrap();
+    let mut text = String::from("id,lower,upper,size\n");
+    for i in 0..60_000u64 {
+        let (lower, size) = (i * 7919 % 20_000, i * 104_729 % 100_003 + 1);
+        let upper = lower + i * 31 % 2_000 + 1;
+        writeln!(text, "b{i},{lower},{upper},{size}").unwrap();
+    }
+    fs::write(folder.path().join("big.csv"), text).unwrap();
+    let line = ["plan", "big.csv", "--time-limit", "0.2", "--json"];
+    let report = dheap_at(folder.path(), &line).done().json();
+    assert_eq!(report["timed_out"], true, "{report}");
+    assert_eq!(report["verified"], true);
+    // Several seconds without a limit; generous, as the machine may be busy.
+    assert!(report["seconds"].as_f64().unwrap() < 2.0, "{report}");
+    let line = ["plan", "big.csv", "--time-limit", "0"];
+    let text = dheap_at(folder.path(), &line).done().stdout;
+    assert!(
+        text.contains("big.csv: the time limit ended the search"),
+        "{text}"
+    );
+    // A limit that is not reached changes nothing.
+    let plan = |line: &[&str]| timeless(dheap(line).done().json());
+    let limited = plan(&["plan", "tiles", "--time-limit", "60", "--json"]);
+    assert_eq!(limited, plan(&["plan", "tiles", "--json"]));
+    assert_eq!(limited["timed_out"], false);
 }
 
 #[test]

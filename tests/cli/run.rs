@@ -16,7 +16,7 @@ const FIELDS: &str = "sequence:s events:u batches:u backend:s seed:u streams:u \
     host.static.peak_bytes:u host.static.lower_bound_bytes:u host.static.sum_bytes:u \
     host.dynamic.pool_bytes:u host.dynamic.high_water_bytes:u \
     host_syncs_in_batch:u verified:b leaked_bytes:u events_done:u events_failed:u \
-    failures:a seconds:f";
+    failures:a failures_total:u failures_left_out:u seconds:f";
 
 fn number(value: &Value, path: &str) -> u64 {
     let found = path.split('.').fold(value, |value, key| &value[key]);
@@ -149,7 +149,14 @@ fn a_pool_that_is_too_small_is_worked_around_and_told() {
     let text = dheap(&["run", "--events", "64", "--pool", &small])
         .done()
         .stdout;
-    for word in ["failures, ", "needs", "are free", "the largest hole has"] {
+    for word in [
+        "failures, ",
+        "needs",
+        "are free",
+        "the largest hole has",
+        "too small for whole batches",
+        "largest part that went through",
+    ] {
         assert!(text.contains(word), "no {word:?} in {text}");
     }
 }
@@ -184,6 +191,28 @@ fn events_that_do_not_fit_alone_are_a_failure() {
         (0, 4)
     );
     assert_eq!(number(&report, "leaked_bytes"), 0);
+}
+
+/// What could not be done says more than what was halved on the way there.
+#[test]
+fn events_that_cannot_be_done_come_before_halved_batches() {
+    let line = ["run", "--events", "40", "--pool", "64KiB", "--json"];
+    let report = dheap(&line).json();
+    let failures = report["failures"].as_array().unwrap();
+    assert_eq!(failures.len(), 32);
+    let firsts: Vec<_> = failures.iter().map(|f| number(f, "first_event")).collect();
+    assert_eq!(firsts, (0..32).collect::<Vec<_>>());
+    assert!(failures.iter().all(|failure| failure["events"] == 1));
+    // 40 single events, and 39 batches that were halved.
+    assert_eq!(number(&report, "failures_total"), 79);
+    assert_eq!(number(&report, "failures_left_out"), 47);
+
+    let line = ["run", "--events", "4", "--pool", "64KiB", "--json"];
+    let report = dheap(&line).json();
+    let events = report["failures"].as_array().unwrap().iter();
+    let events: Vec<_> = events.map(|failure| number(failure, "events")).collect();
+    assert_eq!(events, [1, 1, 1, 1, 4, 2, 2]);
+    assert_eq!(number(&report, "failures_left_out"), 0);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::fingerprint::Fingerprint;
 /// `size` bytes and starts at a multiple of `alignment` bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Buffer {
-    /// Unique within an instance, not empty.
+    /// Unique within an instance, not empty, without control characters.
     pub name: String,
     /// The first step at which the buffer is alive.
     pub lower: u64,
@@ -52,7 +52,7 @@ impl Buffer {
     }
 }
 
-/// Buffers that passed every check: unique names, alignments that are powers
+/// Buffers that passed every check: unique names of visible characters, alignments that are powers
 /// of two, lifetimes in order, and a sum of sizes that fits in 64 bits.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Instance {
@@ -68,6 +68,14 @@ pub enum InstanceError {
     EmptyName {
         /// The buffer.
         index: usize,
+    },
+    /// A name has a control character.
+    #[error("buffer {name:?} has a control character in its name; use visible characters only")]
+    ControlCharacter {
+        /// The buffer.
+        index: usize,
+        /// Its name.
+        name: String,
     },
     /// Two buffers have one name.
     #[error(
@@ -126,6 +134,7 @@ impl InstanceError {
     pub fn index(&self) -> usize {
         match *self {
             InstanceError::EmptyName { index }
+            | InstanceError::ControlCharacter { index, .. }
             | InstanceError::DuplicateName { index, .. }
             | InstanceError::ReversedLifetime { index, .. }
             | InstanceError::BadAlignment { index, .. }
@@ -192,6 +201,12 @@ fn check_alone(index: usize, buffer: &Buffer) -> Result<(), InstanceError> {
     if buffer.name.is_empty() {
         return Err(InstanceError::EmptyName { index });
     }
+    if buffer.name.chars().any(char::is_control) {
+        return Err(InstanceError::ControlCharacter {
+            index,
+            name: name(),
+        });
+    }
     if buffer.lower > buffer.upper {
         let (lower, upper) = (buffer.lower, buffer.upper);
         return Err(InstanceError::ReversedLifetime {
@@ -240,6 +255,11 @@ mod tests {
         };
         let empty = error(vec![Buffer::new("", 0, 1, 1)]);
         assert_eq!(empty, InstanceError::EmptyName { index: 0 });
+        for name in ["a\0", "\u{1b}[2J", "two\nlines", "\u{85}"] {
+            let control = error(vec![fine.clone(), Buffer::new(name, 0, 1, 1)]);
+            assert!(control.index() == 1, "{control}");
+            assert!(!control.to_string().contains(char::is_control), "{control}");
+        }
         let reversed = error(vec![fine.clone(), Buffer::new("r", 4, 3, 1)]);
         assert!(reversed.to_string().contains("'r'") && reversed.index() == 1);
         for alignment in [0, 3, 12, u64::MAX] {

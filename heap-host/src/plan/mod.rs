@@ -30,7 +30,8 @@
 //! `problem` turns an instance into what the search works on: buffers that
 //! take space, on compressed steps, in independent components. `space` keeps
 //! what is placed and finds gaps; `fit` places all buffers in one order;
-//! `portfolio` tries the orders; `improve` changes the best of them; `planner`
+//! `portfolio` tries the orders, after `quick`, which needs none, where time is short;
+//! `improve` changes the best of them; `planner`
 //! drives these and reports. [`csv`] reads and writes files and [`generate`]
 //! makes instances; nothing depends on those two.
 //!
@@ -53,6 +54,7 @@ mod instance;
 mod planner;
 mod portfolio;
 mod problem;
+mod quick;
 mod space;
 pub mod verify;
 

@@ -22,8 +22,9 @@ pub struct Options {
     /// The size of the arena in bytes. The search ends as soon as the plan
     /// fits; without a capacity it goes on to the lower bound.
     pub capacity: Option<u64>,
-    /// When to stop improving. The first ordered fit is always finished, so
-    /// that there is a plan.
+    /// When to stop searching. A quick placement, in O(n log n), comes first, so
+    /// that there is a plan by then. [`Plan::timed_out`] tells whether the limit
+    /// ended the search; if not, the plan is the same for any limit.
     pub time_limit: Option<Duration>,
     /// Changes the walk of the local improvement. Without a time limit the
     /// plan depends on the instance, the capacity, the seed and the node
@@ -74,6 +75,7 @@ pub struct Plan {
     capacity: Option<u64>,
     spaceless: Vec<usize>,
     fingerprint: Fingerprint,
+    timed_out: bool,
 }
 
 /// Why there is no plan.
@@ -143,6 +145,7 @@ pub fn plan(instance: &Instance, options: &Options) -> Result<Plan, PlanError> {
             offsets[item.buffer] = offset;
         }
     }
+    let timed_out = search.timed_out(&placements);
     let takes_space = |&index: &usize| instance.buffers()[index].takes_space();
     Ok(Plan {
         offsets,
@@ -157,6 +160,7 @@ pub fn plan(instance: &Instance, options: &Options) -> Result<Plan, PlanError> {
             .filter(|index| !takes_space(index))
             .collect(),
         fingerprint: instance.fingerprint(),
+        timed_out,
     })
 }
 
@@ -199,6 +203,20 @@ impl Search<'_> {
             Some(capacity) => capacity,
             None => self.bound,
         }
+    }
+
+    /// Whether the search ended without reaching what it aimed at, because of
+    /// the time.
+    fn timed_out(&self, placements: &[Placement]) -> bool {
+        // Where nothing fits, the fits alone are tried, down to the bound.
+        let aim = match self.goal() {
+            u64::MAX => self.bound,
+            goal => goal,
+        };
+        let open = placements.iter().any(|placement| placement.peak > aim);
+        open && self
+            .deadline
+            .is_some_and(|deadline| Instant::now() >= deadline)
     }
 
     /// The share of one component of `items` out of `open_items`.
@@ -256,6 +274,12 @@ impl Plan {
         } else {
             Status::Feasible
         }
+    }
+
+    /// Whether the time limit ended the search: with more time, there may be a
+    /// lower peak.
+    pub fn timed_out(&self) -> bool {
+        self.timed_out
     }
 
     /// Indices of the buffers that take no space at any step, because their

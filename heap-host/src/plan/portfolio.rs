@@ -13,6 +13,7 @@ use rayon::prelude::*;
 
 use super::fit::{Placement, Run};
 use super::problem::{Component, Item};
+use super::quick::quick_fit;
 use super::space::{Fit, space_for};
 
 /// What comes first. Ties go to the larger size, then the longer life, then
@@ -67,22 +68,23 @@ const SEQUENTIAL: usize = 64;
 /// Runs the strategies on `component` until one reaches `goal`, on all
 /// threads.
 ///
-/// At the deadline every strategy but the first stops. The result depends on
-/// the deadline only; `None` when each would pass 2^64 - 1.
+/// With a deadline there is a quick placement first, and at the deadline every
+/// strategy stops, or does not begin. Without one, or if it does not pass, the
+/// result depends on the arguments only. `None` when all of them would pass
+/// 2^64 - 1.
 pub(super) fn best_fit_of_all(
     component: &Component,
     goal: u64,
     deadline: Option<Instant>,
 ) -> Option<Placement> {
-    let race = Race {
-        component,
-        goal,
-        deadline,
-        best: AtomicU64::new(u64::MAX),
-        winner: AtomicUsize::new(usize::MAX),
-    };
+    let race = Race::new(component, goal, deadline);
+    let quick = deadline.and_then(|_| quick_fit(component));
+    if let Some(quick) = &quick {
+        race.best.store(quick.peak, Relaxed);
+    }
     let few = component.items.len() > MANY && deadline.is_none();
     let indices = 0..if few { CHEAP } else { STRATEGIES.len() };
+    let all = indices.clone();
     let placements: Vec<_> = if component.items.len() <= SEQUENTIAL {
         indices.map(|index| race.run(index)).collect()
     } else {
@@ -92,10 +94,13 @@ pub(super) fn best_fit_of_all(
             .map(|index| race.run(index))
             .collect()
     };
-    placements
-        .into_iter()
-        .flatten()
-        .min_by_key(|placement| placement.peak)
+    let found = placements.into_iter().chain([quick]).flatten();
+    let best = found.min_by_key(|placement| placement.peak);
+    best.or_else(|| {
+        // The deadline may have stopped the one that does not pass the end.
+        let unlimited = Race::new(component, goal, None);
+        deadline.and_then(|_| all.into_iter().find_map(|index| unlimited.run(index)))
+    })
 }
 
 /// What the strategies know of each other. It only prunes runs that cannot
@@ -104,20 +109,35 @@ struct Race<'a> {
     component: &'a Component,
     goal: u64,
     deadline: Option<Instant>,
-    /// The lowest peak of a finished run.
+    /// The lowest peak that is known.
     best: AtomicU64,
     /// The first strategy that is known to reach the goal.
     winner: AtomicUsize,
 }
 
-impl Race<'_> {
+impl<'a> Race<'a> {
+    fn new(component: &'a Component, goal: u64, deadline: Option<Instant>) -> Self {
+        Race {
+            component,
+            goal,
+            deadline,
+            best: AtomicU64::new(u64::MAX),
+            winner: AtomicUsize::new(usize::MAX),
+        }
+    }
+
     fn run(&self, index: usize) -> Option<Placement> {
         let overtaken = || self.winner.load(Relaxed) < index;
-        if overtaken() {
+        let late = || self.is_late();
+        if overtaken() || late() {
             return None;
         }
         let (order, fit) = STRATEGIES[index];
         let order = order.of(self.component);
+        // Of a million items the order takes its time, and so does the space.
+        if late() {
+            return None;
+        }
         let mut space = space_for(self.component);
         let mut offsets = vec![0; self.component.items.len()];
         let run = Run {
@@ -129,9 +149,9 @@ impl Race<'_> {
         let mut asked = 0u32;
         let peak = run.place(space.as_mut(), &mut offsets, |peak| {
             asked += 1;
-            let late = index > 0 && asked.is_multiple_of(16) && self.is_late();
+            let stop = asked.is_multiple_of(16) && late();
             // An equal peak may still win, by a lower index.
-            !late && !overtaken() && peak <= self.best.load(Relaxed)
+            !stop && !overtaken() && peak <= self.best.load(Relaxed)
         })?;
         self.best.fetch_min(peak, Relaxed);
         if peak <= self.goal {
@@ -246,6 +266,7 @@ impl SparseMax {
 #[cfg(test)]
 mod tests {
     use super::super::generate;
+    use super::super::instance::{Buffer, Instance};
     use super::super::problem::components;
     use super::*;
 
@@ -279,6 +300,32 @@ mod tests {
             let meets = |item: &Item| items.iter().filter(|other| other.meets(item)).count();
             assert!(conflicts(items).into_iter().eq(items.iter().map(meets)));
         }
+    }
+
+    #[test]
+    fn no_strategy_goes_on_when_the_deadline_has_passed() {
+        let component = components(&generate::random(9, 400)).swap_remove(0);
+        let late = best_fit_of_all(&component, 0, Some(Instant::now())).unwrap();
+        let quick = quick_fit(&component).unwrap();
+        assert_eq!((late.peak, late.offsets), (quick.peak, quick.offsets));
+        let race = Race::new(&component, 0, Some(Instant::now()));
+        assert!((0..STRATEGIES.len()).all(|index| race.run(index).is_none()));
+    }
+
+    /// By start, `x` lies in the way of the last one, which has two places only;
+    /// by size, it does not.
+    #[test]
+    fn a_deadline_does_not_make_an_instance_impossible() {
+        let buffers = vec![
+            Buffer::new("a", 0, 1, 1).aligned_to(1 << 63),
+            Buffer::new("x", 0, 3, 1 << 61),
+            Buffer::new("y", 1, 3, 1 << 62).aligned_to(1 << 63),
+            Buffer::new("z", 1, 3, 1 << 62).aligned_to(1 << 63),
+        ];
+        let component = components(&Instance::new(buffers).unwrap()).swap_remove(0);
+        assert!(quick_fit(&component).is_none());
+        let late = best_fit_of_all(&component, 0, Some(Instant::now()));
+        assert_eq!(late.unwrap().peak, (1 << 63) + (1 << 62));
     }
 
     #[test]

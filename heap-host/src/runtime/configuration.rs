@@ -169,6 +169,22 @@ impl Configuration {
         self.control.bytes()
     }
 
+    /// The static buffers of a scope as the planner takes them, in the order of
+    /// their ids: what the scope's arena is planned from, at
+    /// [`Options::max_events`](Options::max_events).
+    ///
+    /// # Errors
+    /// [`ConfigError`] as [`new`](Self::new).
+    pub fn static_instance(
+        sequence: &Sequence,
+        options: &Options,
+        scope: Scope,
+    ) -> Result<Instance, ConfigError> {
+        options.validate(sequence)?;
+        let ranges = ranges(sequence, &outputs(sequence, options));
+        Sizes::new(sequence, options, &ranges, options.max_events(sequence))?.instance(scope)
+    }
+
     /// The pool size, metadata included, that is taken where none is given.
     ///
     /// The expected totals of the largest batch are raised by four standard

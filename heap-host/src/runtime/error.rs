@@ -1,8 +1,11 @@
 //! Why a sequence cannot be configured, or a batch not be run.
 
+use std::ops::Range;
+
 use heap_kernels::FormatError;
 
 use crate::plan::{InstanceError, PlanError, PlanFault};
+use crate::sequence::suggest::hint;
 use crate::sequence::{CountOverflow, Scope};
 
 use super::backend::BackendError;
@@ -147,17 +150,59 @@ pub enum RunError {
         total: String,
     },
     /// No algorithm of that name.
-    #[error("sequence {sequence:?} has no algorithm {name:?}; name one of its algorithms")]
+    #[error(
+        "sequence {sequence:?} has no algorithm {name:?}; name one of its algorithms{}",
+        hint(.nearest)
+    )]
     UnknownAlgorithm {
         /// The sequence.
         sequence: String,
         /// The name.
         name: String,
+        /// The nearest name that there is.
+        nearest: Option<String>,
+    },
+    /// A sink or a probe panicked. No event of the batch counts as done that is
+    /// not in an earlier part.
+    #[error("the {what} of {name:?} failed for events {first_event} to {last_event}: {message}")]
+    Callback {
+        /// `on_output` or `probe`.
+        what: &'static str,
+        /// The output, or the algorithm.
+        name: String,
+        /// The first event of the part that was run.
+        first_event: u64,
+        /// The last one.
+        last_event: u64,
+        /// What it said.
+        message: String,
     },
     /// No such output.
-    #[error("{name:?} is not among the outputs of the options; list it there first")]
+    #[error(
+        "{name:?} is not among the outputs of the options; list it there first{}",
+        hint(.nearest)
+    )]
     NotAnOutput {
         /// The name.
         name: String,
+        /// The nearest output that there is.
+        nearest: Option<String>,
     },
+}
+
+impl RunError {
+    /// The error for what a closure said that panicked on the host.
+    pub(super) fn callback<'a>(
+        what: &'static str,
+        name: &'a str,
+        part: &'a Range<u64>,
+    ) -> impl FnOnce(String) -> Self + 'a {
+        move |message| Self::Callback {
+            what,
+            name: name.to_owned(),
+            first_event: part.start,
+            last_event: part.end.saturating_sub(1).max(part.start),
+            message,
+        }
+    }
 }

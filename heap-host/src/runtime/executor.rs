@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::sequence::suggest::nearest;
 use crate::sequence::{AlgorithmId, BufferId, ParameterId, Scope, Sequence};
 
 use super::backend::{Backend, KernelFault};
@@ -13,6 +14,7 @@ use super::cpu::{CpuBackend, KernelContext, KernelError};
 use super::error::RunError;
 use super::failure::{Failure, FailureReason};
 use super::finding::leaks;
+use super::guard::guarded;
 use super::memory::HostPort;
 use super::options::Options;
 use super::outcome::BatchOutcome;
@@ -130,7 +132,8 @@ impl<B: Backend> Executor<B> {
 
     /// Calls `sink` with the contents of an output, once for each part of a
     /// batch that went through, with the events of that part. Every event that
-    /// is done is in exactly one such call.
+    /// is done is in exactly one such call. If `sink` panics, the batch ends with
+    /// [`RunError::Callback`], and the next one starts clean.
     ///
     /// # Errors
     /// [`RunError::NotAnOutput`] if the options do not list `buffer`.
@@ -144,8 +147,10 @@ impl<B: Backend> Executor<B> {
         match id.filter(|id| outputs.contains(id)) {
             Some(id) => self.sinks.push((id, Box::new(sink))),
             None => {
+                let outputs = self.config.options.outputs.iter();
                 return Err(RunError::NotAnOutput {
                     name: buffer.into(),
+                    nearest: nearest(buffer, outputs.map(String::as_str)),
                 });
             }
         }
@@ -216,16 +221,19 @@ impl<B: Backend> Executor<B> {
         let config = Arc::clone(&self.config);
         self.backend.upload(&image.words);
         self.port.open_batch();
+        let mut fault = Ok(());
         for step in &config.program.steps {
             self.backend.launch(step);
-            self.call_probes(step);
+            if fault.is_ok() {
+                fault = self.call_probes(step, part);
+            }
         }
         self.backend.wait();
         outcome.host_syncs += self.port.close_batch();
         let mut image = self.read_image();
         if !config.outputs.is_empty() {
-            if image.header(Header::Failure) == 0 {
-                self.deliver(part, &image);
+            if image.header(Header::Failure) == 0 && fault.is_ok() {
+                fault = self.deliver(part, &image);
             }
             config
                 .program
@@ -236,7 +244,7 @@ impl<B: Backend> Executor<B> {
         }
         outcome.add_attempt(&config, &image);
         self.clean_up(&image, outcome);
-        self.verdict(&image)
+        fault.and_then(|()| self.verdict(&image))
     }
 
     /// The control block as the batch begins.
@@ -274,16 +282,19 @@ impl<B: Backend> Executor<B> {
         Ok(image)
     }
 
-    fn call_probes(&mut self, step: &Step) {
+    fn call_probes(&mut self, step: &Step, part: &Range<u64>) -> Result<(), RunError> {
         let Step::Kernel { algorithm } = step else {
-            return;
+            return Ok(());
         };
         for (at, call) in &mut self.probes {
             if at == algorithm {
                 let config = &self.config;
-                call(&mut Probe::new(&mut self.backend, &mut self.port, config));
+                let mut probe = Probe::new(&mut self.backend, &mut self.port, config);
+                let name = &config.sequence.algorithm(*algorithm).name;
+                guarded(|| call(&mut probe)).map_err(RunError::callback("probe", name, part))?;
             }
         }
+        Ok(())
     }
 
     fn read_image(&mut self) -> Image {
@@ -296,14 +307,20 @@ impl<B: Backend> Executor<B> {
         )
     }
 
-    fn deliver(&mut self, part: &Range<u64>, image: &Image) {
+    fn deliver(&mut self, part: &Range<u64>, image: &Image) -> Result<(), RunError> {
         for (id, sink) in &mut self.sinks {
             let handle = image.handle(*id);
             let mut bytes = vec![0; handle.bytes as usize];
             self.port
                 .read(&mut self.backend, handle.address, &mut bytes);
-            sink(part.clone(), &bytes);
+            let name = &self.config.sequence.buffer(*id).name;
+            guarded(|| sink(part.clone(), &bytes)).map_err(RunError::callback(
+                "on_output",
+                name,
+                part,
+            ))?;
         }
+        Ok(())
     }
 
     /// Nothing may be left in the pools. If something is, that is reported,
@@ -361,6 +378,7 @@ impl<B: Backend> Executor<B> {
         let unknown = || RunError::UnknownAlgorithm {
             sequence: sequence.name().into(),
             name: name.into(),
+            nearest: nearest(name, sequence.algorithms().iter().map(|a| &*a.name)),
         };
         sequence.algorithm_named(name).ok_or_else(unknown)
     }

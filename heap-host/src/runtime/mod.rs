@@ -33,6 +33,7 @@ mod error;
 mod executor;
 mod failure;
 mod finding;
+mod guard;
 mod length;
 mod memory;
 mod occupancy;

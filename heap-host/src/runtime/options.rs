@@ -2,6 +2,7 @@
 
 use crate::plan;
 use crate::sequence::Sequence;
+use crate::sequence::suggest::{hint, nearest};
 
 /// How a sequence is to be run.
 ///
@@ -105,7 +106,8 @@ pub enum OptionsError {
     /// A batch larger than the sequence allows.
     #[error(
         "a batch of {events} events exceeds what sequence {sequence:?} allows; raise its parameter \
-         \"events\" from {max}, or ask for at most {max}"
+         \"events\" from {max}{}",
+        or_less(*max)
     )]
     TooManyEvents {
         /// The sequence.
@@ -138,12 +140,17 @@ pub enum OptionsError {
         pool_bytes: u64,
     },
     /// An output that is no buffer.
-    #[error("the output {name:?} is no buffer of sequence {sequence:?}; name one of its buffers")]
+    #[error(
+        "the output {name:?} is no buffer of sequence {sequence:?}; name one of its buffers{}",
+        hint(.nearest)
+    )]
     UnknownOutput {
         /// The sequence.
         sequence: String,
         /// The name.
         name: String,
+        /// The nearest name that there is.
+        nearest: Option<String>,
     },
     /// An output that nobody may see.
     #[error(
@@ -160,6 +167,14 @@ pub enum OptionsError {
         /// The name.
         name: String,
     },
+}
+
+/// Nobody asks for no events.
+fn or_less(max: u64) -> String {
+    match max {
+        0 => ", which allows no event at all".into(),
+        _ => format!(", or ask for at most {max}"),
+    }
 }
 
 impl Options {
@@ -207,8 +222,12 @@ impl Options {
         for (index, name) in self.outputs.iter().enumerate() {
             let name = name.clone();
             let Some(id) = sequence.buffer_named(&name) else {
-                let sequence = sequence.name().into();
-                return Err(OptionsError::UnknownOutput { sequence, name });
+                let names = sequence.buffers().iter().map(|buffer| &*buffer.name);
+                return Err(OptionsError::UnknownOutput {
+                    nearest: nearest(&name, names),
+                    sequence: sequence.name().into(),
+                    name,
+                });
             };
             if sequence.buffer(id).temporary {
                 return Err(OptionsError::TemporaryOutput { name });

@@ -58,10 +58,14 @@ pub struct Report {
     pub events_done: u64,
     /// Events that cannot go through even alone.
     pub events_failed: u64,
-    /// Attempts that failed, the first ones.
+    /// Attempts that failed, up to 32: first those of single events, which
+    /// could not be done, then those of more events, which were halved; each
+    /// kind in the order of the batches.
     pub failures: Vec<Failure>,
     /// How many there were.
     pub failures_total: u64,
+    /// How many of them are left out of `failures`.
+    pub failures_left_out: u64,
     /// Faults that were found, the first ones.
     pub findings: Vec<Finding>,
     /// How many there were.
@@ -136,7 +140,10 @@ pub(super) struct Tally {
     host_syncs: u64,
     events_done: u64,
     events_failed: u64,
-    failures: Vec<Failure>,
+    /// Failures of single events.
+    given_up: Vec<Failure>,
+    /// Failures of more events.
+    halved: Vec<Failure>,
     failures_total: u64,
     findings: Vec<Finding>,
     findings_total: u64,
@@ -158,12 +165,15 @@ impl Tally {
         self.findings_total += outcome.findings_total;
         self.leaked_bytes += outcome.leaks.iter().map(|leak| leak.bytes).sum::<u64>();
         self.corruption = self.corruption.take().or(outcome.corruption);
-        keep(&mut self.failures, outcome.failures);
+        let failures = outcome.failures.into_iter();
+        let (halved, given_up) = failures.partition(|failure| failure.events > 1);
+        keep(&mut self.halved, halved);
+        keep(&mut self.given_up, given_up);
         keep(&mut self.findings, outcome.findings);
         keep(&mut self.leaks, outcome.leaks);
     }
 
-    pub(super) fn report(self, config: &Configuration, backend: &str, seconds: f64) -> Report {
+    pub(super) fn report(mut self, config: &Configuration, backend: &str, seconds: f64) -> Report {
         let dynamic = |scope: Scope, used: &PoolUse, splits| DynamicReport {
             pool_bytes: config.pool(scope).bytes,
             high_water_bytes: used.high_water_bytes,
@@ -182,6 +192,8 @@ impl Tally {
                 sum_bytes: arena.sum_bytes,
             }
         };
+        let mut failures = std::mem::take(&mut self.given_up);
+        keep(&mut failures, std::mem::take(&mut self.halved));
         Report {
             sequence: config.sequence.name().into(),
             events: config.max_events(),
@@ -206,8 +218,9 @@ impl Tally {
             leaked_bytes: self.leaked_bytes,
             events_done: self.events_done,
             events_failed: self.events_failed,
-            failures: self.failures,
             failures_total: self.failures_total,
+            failures_left_out: self.failures_total - failures.len() as u64,
+            failures,
             findings: self.findings,
             findings_total: self.findings_total,
             leaks: self.leaks,

@@ -104,7 +104,8 @@ impl<'a> Sizes<'a> {
         })
     }
 
-    fn instance(&self, scope: Scope) -> Result<Instance, ConfigError> {
+    /// The scope's static buffers, guards included.
+    pub(super) fn instance(&self, scope: Scope) -> Result<Instance, ConfigError> {
         let planned = |(index, buffer): (usize, &Buffer)| {
             let LiveRange { first, last } = self.ranges[index];
             let size = self.expected[index].saturating_add(self.guard);

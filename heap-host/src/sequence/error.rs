@@ -255,8 +255,6 @@ pub enum Problem {
         until: String,
         writer: String,
     },
-    #[error("buffer {buffer:?} keeps itself alive; name the buffers that it points into")]
-    KeepsItselfAlive { buffer: String },
     #[error("buffer {view:?} keeps buffer {buffer:?} alive twice; list it once")]
     DuplicateKeepsAlive { view: String, buffer: String },
     #[error(

@@ -30,7 +30,7 @@ mod model;
 mod ratio;
 pub mod shipped;
 mod spec;
-mod suggest;
+pub(crate) mod suggest;
 mod validate;
 mod whole;
 
@@ -46,8 +46,3 @@ pub use model::{
 pub use ratio::{Ratio, RatioError};
 pub use spec::{BufferSpec, Coefficient, CoefficientError};
 pub use whole::Sequence;
-
-/// The program in the format's documentation compiles and runs.
-#[cfg(doctest)]
-#[doc = include_str!("../../../sequences/README.md")]
-struct FormatReference;

@@ -1,5 +1,6 @@
 //! The sequences that come with the program, as files and built in.
 
+use super::suggest;
 use super::whole::Sequence;
 
 /// Name, file and text of each.
@@ -37,6 +38,12 @@ pub fn sequence(name: &str) -> Option<Sequence> {
     Some(Sequence::from_json(file, text).expect("the shipped sequences are valid"))
 }
 
+/// The shipped sequence whose name is nearest to one that none has, if one is
+/// near.
+pub fn nearest(name: &str) -> Option<String> {
+    suggest::nearest(name, names())
+}
+
 /// A real sequence of the LHCb trigger: 195 algorithms and 1,105 buffers, for
 /// batches of up to 1,000 events.
 ///
@@ -61,5 +68,7 @@ mod tests {
         }
         assert_eq!(names().next(), Some("hlt1_pp_default"));
         assert!(sequence("nothing").is_none() && text("nothing").is_none());
+        assert_eq!(nearest("tile").as_deref(), Some("tiles"));
+        assert_eq!(nearest("nothing"), None);
     }
 }

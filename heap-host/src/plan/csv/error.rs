@@ -1,6 +1,9 @@
 //! What can be wrong with a file.
 
+use std::path::Path;
+
 use super::Column;
+use crate::file::FileError;
 
 /// A fault in a CSV file, with the place to mend.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +18,17 @@ pub struct CsvError {
     pub fault: CsvFault,
 }
 
+impl CsvError {
+    /// The fault is with the whole file at `path`.
+    pub(super) fn whole(path: &Path, fault: FileError) -> Self {
+        CsvError {
+            file: path.display().to_string(),
+            line: None,
+            fault: fault.into(),
+        }
+    }
+}
+
 fn line_suffix(line: Option<u64>) -> String {
     line.map_or(String::new(), |line| format!(":{line}"))
 }
@@ -23,8 +37,8 @@ fn line_suffix(line: Option<u64>) -> String {
 #[derive(Debug, thiserror::Error)]
 pub enum CsvFault {
     /// The file cannot be opened, read or written.
-    #[error("{0}")]
-    Io(#[from] std::io::Error),
+    #[error(transparent)]
+    File(#[from] FileError),
     /// There is no row at all.
     #[error("the header is missing; the first row must name the columns, like id,lower,upper,size")]
     NoHeader,

@@ -7,7 +7,8 @@
 //! instance, its offsets must be numbers but mean nothing.
 //!
 //! Fields may be quoted as in RFC 4180. Blank lines, CRLF and a byte order
-//! mark are fine; numbers may have spaces around them. Every fault gives one
+//! mark are fine; numbers may have spaces around them, and ids are visible
+//! characters. Every fault gives one
 //! [`CsvError`] that names the line, counted from 1, and the buffer.
 
 mod error;
@@ -16,7 +17,7 @@ mod write;
 
 pub use error::{CsvError, CsvFault};
 pub use read::{parse_instance, parse_plan, read_instance, read_plan};
-pub use write::{format_instance, format_plan, write_instance, write_plan};
+pub use write::{check_target, format_instance, format_plan, write_instance, write_plan};
 
 /// The columns of a file, in the order in which they are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,6 +7,7 @@ use ::csv::{ByteRecord, Position, Reader, ReaderBuilder};
 
 use super::super::instance::{Buffer, Instance, InstanceError};
 use super::{Column, CsvError, CsvFault};
+use crate::file::{self, FileError};
 
 /// Reads the instance in the file at `path`.
 ///
@@ -49,15 +50,8 @@ pub fn parse_plan(text: &[u8], file: &str) -> Result<(Instance, Vec<u64>), CsvEr
 }
 
 fn load(path: &Path) -> Result<(String, Vec<u8>), CsvError> {
-    let file = path.display().to_string();
-    match std::fs::read(path) {
-        Ok(text) => Ok((file, text)),
-        Err(error) => Err(CsvError {
-            file,
-            line: None,
-            fault: error.into(),
-        }),
-    }
+    let text = file::read(path).map_err(|fault| CsvError::whole(path, fault))?;
+    Ok((path.display().to_string(), text))
 }
 
 fn parse(text: &[u8], file: &str, of_plan: bool) -> Result<(Instance, Vec<u64>), CsvError> {
@@ -162,7 +156,7 @@ impl<'a> Rows<'a> {
 }
 
 fn io_fault(error: ::csv::Error) -> CsvFault {
-    CsvFault::Io(error.into())
+    FileError::Io(error.into()).into()
 }
 
 /// Finds lines from positions. The reader's own line numbers point before the

@@ -44,12 +44,12 @@ fn blank_lines_crlf_marks_and_spaces_are_fine() {
 
 #[test]
 fn quoted_fields() {
-    let text = "id,lower,upper,size\n\"a,\"\"b\"\"\nc\",\"1\",2,3\n<end of text>,1,2,3\n";
-    assert_eq!(names(text), ["a,\"b\"\nc", "<end of text>"]);
+    let text = "id,lower,upper,size\n\"a,\"\"b\"\"c\",\"1\",2,3\n<end of text>,1,2,3\n";
+    assert_eq!(names(text), ["a,\"b\"c", "<end of text>"]);
     // A line inside a field counts as a line.
-    let error = refusal(&format!("{text}x,1,2\n"));
+    let error = refusal(&format!("{text}b,\"1\n\",2,3\nx,1,2\n"));
     assert!(
-        error.starts_with("in.csv:5: the row of buffer 'x' has 3 field(s)"),
+        error.starts_with("in.csv:6: the row of buffer 'x' has 3 field(s)"),
         "{error}"
     );
 }
@@ -126,6 +126,18 @@ fn each_fault_names_its_line_and_buffer() {
         ),
         ("HEAD\n,0,1,2,1,0\n", &["in.csv:2: ", "empty name"]),
         (
+            "HEAD\na,0,1,2,1,0\nb\0,0,1,2,1,0\n",
+            &["in.csv:3: ", "\"b\\0\"", "control character"],
+        ),
+        (
+            "HEAD\n\u{1b}[2J,0,1,2,1,0\n",
+            &["in.csv:2: ", "\"\\u{1b}[2J\"", "control character"],
+        ),
+        (
+            "HEAD\na,0,1,2,1,0\n\"b\nc\",0,1,2,1,0\n",
+            &["in.csv:3: ", "\"b\\nc\"", "control character"],
+        ),
+        (
             "HEAD\na,0,1,18446744073709551615,1,0\nb,2,3,1,1,0\n",
             &["in.csv:3: ", "'b'", "sum of all sizes", "less than 2^64"],
         ),
@@ -162,8 +174,10 @@ fn text_that_looks_like_the_end_is_no_end() {
     // The reader puts a mark of its own after the text.
     let text = "id,lower,upper,size\n<end of text>\nb,1,2,3\n";
     assert!(refusal(text).starts_with("in.csv:2: the row of buffer '<end of text>' has 1 field"));
+    let text = "id,lower,upper,size\na,\"\n1\n\",2,3\n<end of text>,1,2,3\n\n\n";
+    assert_eq!(names(text), ["a", "<end of text>"]);
     let text = "id,lower,upper,size\n\"a\n<end of text>\n\",1,2,3\nb,1,2,3\n\n\n";
-    assert_eq!(names(text), ["a\n<end of text>\n", "b"]);
+    assert!(refusal(text).starts_with("in.csv:2: buffer \"a\\n<end of text>\\n\" has a control"));
     let text = "id,lower,upper,size\na,1,2,3\n<end of text>";
     assert!(refusal(text).starts_with("in.csv:3: "));
 }
@@ -223,14 +237,7 @@ fn alignments_are_written_only_where_there_are_any() {
 #[test]
 fn what_is_written_is_read_back() {
     let names = [
-        "plain",
-        "comma,",
-        "quote\"",
-        "two\nlines",
-        "cr\r",
-        " spaces ",
-        "\u{fc}",
-        "#",
+        "plain", "comma,", "quote\"", "'single'", ";", " spaces ", "\u{fc}", "#",
     ];
     let buffers = names
         .iter()

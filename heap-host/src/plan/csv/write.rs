@@ -4,20 +4,22 @@ use std::io::Write;
 use std::path::Path;
 
 use ::csv::Writer;
-use tempfile::{Builder, NamedTempFile};
 
 use super::super::instance::{Buffer, Instance};
 use super::{Column, CsvError};
+use crate::file;
 
 /// Writes the rows of `instance` to the file at `path`, see
 /// [`format_instance`].
 ///
 /// The file appears when it is complete: it is written beside its place under
-/// another name, then renamed.
+/// another name, then renamed. A symbolic link stays, and what it leads to is
+/// written; a file that is replaced keeps its permissions.
 ///
 /// # Errors
 ///
-/// [`CsvError`] when the file cannot be written.
+/// [`CsvError`] when the file cannot be written: [`check_target`] tells that
+/// beforehand, as far as can be told.
 pub fn write_instance(path: &Path, instance: &Instance) -> Result<(), CsvError> {
     replace(path, |file| format_instance(instance, file))
 }
@@ -96,32 +98,19 @@ fn field(buffer: &Buffer, offset: u64, column: Column) -> String {
     }
 }
 
-/// Writes a temporary file in the directory of `path`, then renames it.
-fn replace(
-    path: &Path,
-    write: impl FnOnce(&mut NamedTempFile) -> std::io::Result<()>,
-) -> Result<(), CsvError> {
-    let attempt = || {
-        let directory = path
-            .parent()
-            .filter(|parent| !parent.as_os_str().is_empty());
-        let mut file = builder().tempfile_in(directory.unwrap_or(Path::new(".")))?;
-        write(&mut file)?;
-        file.persist(path)?;
-        Ok(())
-    };
-    let name = path.display().to_string();
-    attempt().map_err(|fault: std::io::Error| CsvError {
-        file: name,
-        line: None,
-        fault: fault.into(),
-    })
+/// Whether a plan can be written at `path`: there is a regular file that its
+/// owner may write, or nothing in an existing directory.
+///
+/// # Errors
+///
+/// [`CsvError`] with the file's name and what is in the way.
+pub fn check_target(path: &Path) -> Result<(), CsvError> {
+    file::check_target(path).map_err(|fault| CsvError::whole(path, fault))
 }
 
-/// Temporary files are private as a rule; these become a user's files.
-fn builder() -> Builder<'static, 'static> {
-    let mut builder = Builder::new();
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    builder
+fn replace(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+) -> Result<(), CsvError> {
+    file::replace(path, write).map_err(|fault| CsvError::whole(path, fault))
 }

@@ -153,11 +153,18 @@ fn a_time_limit_is_kept() {
         took >= limit || found.status() == Status::Optimal,
         "{took:?}"
     );
+    assert_eq!(found.timed_out(), found.status() != Status::Optimal);
     let none = Options {
         time_limit: Some(Duration::ZERO),
         ..Options::default()
     };
-    plan(&instance, &none).unwrap().verify(&instance).unwrap();
+    let first = plan(&instance, &none).unwrap();
+    first.verify(&instance).unwrap();
+    assert!(first.timed_out() && first.peak() >= found.peak());
+    // What needs no search needs no time.
+    let small = plan(&self::instance(&[(0, 4, 5), (3, 9, 6)]), &none);
+    assert!(!small.unwrap().timed_out());
+    assert!(!plan(&instance, &Options::default()).unwrap().timed_out());
     let endless = Options {
         time_limit: Some(Duration::MAX),
         ..Options::default()

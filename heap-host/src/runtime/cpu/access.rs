@@ -3,6 +3,7 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::sequence::suggest::{hint, nearest};
 use crate::sequence::{BufferId, Sequence, TotalId};
 
 /// Something that names a buffer or a total: its name, or its id.
@@ -12,6 +13,12 @@ pub trait Key<Id>: Copy {
 
     /// For error messages.
     fn describe(self) -> String;
+
+    /// The nearest name that there is in `sequence`, for what is not found.
+    fn nearest(self, sequence: &Sequence) -> Option<String> {
+        let _ = sequence;
+        None
+    }
 }
 
 impl Key<BufferId> for &str {
@@ -20,6 +27,10 @@ impl Key<BufferId> for &str {
     }
     fn describe(self) -> String {
         format!("buffer {self:?}")
+    }
+    fn nearest(self, sequence: &Sequence) -> Option<String> {
+        let names = sequence.buffers().iter().map(|buffer| &*buffer.name);
+        nearest(self, names)
     }
 }
 
@@ -39,6 +50,10 @@ impl Key<TotalId> for &str {
     fn describe(self) -> String {
         format!("total {self:?}")
     }
+    fn nearest(self, sequence: &Sequence) -> Option<String> {
+        let names = sequence.totals().iter().map(|total| &*total.name);
+        nearest(self, names)
+    }
 }
 
 impl Key<TotalId> for TotalId {
@@ -55,10 +70,14 @@ impl Key<TotalId> for TotalId {
 #[non_exhaustive]
 pub enum AccessError {
     /// No such thing.
-    #[error("{what} is not in this sequence")]
+    #[error("{what} is not in sequence {sequence:?}{}", hint(.nearest))]
     Unknown {
         /// What was asked for.
         what: String,
+        /// The sequence.
+        sequence: String,
+        /// The nearest name that there is.
+        nearest: Option<String>,
     },
     /// The algorithm does not declare to read the buffer.
     #[error("algorithm {algorithm:?} does not read {buffer:?}; declare the read in the sequence")]
@@ -138,8 +157,10 @@ pub enum AccessError {
         to_bytes: u64,
     },
     /// Another number of counts than of events.
-    #[error("{counts} counts were given for {events} events; give one for each")]
+    #[error("{counts} counts of total {total:?} were given for {events} events; give one for each")]
     Counts {
+        /// The total.
+        total: String,
         /// Counts given.
         counts: u64,
         /// Events of the batch.

@@ -204,7 +204,12 @@ impl<'a> KernelContext<'a> {
         }
         if given != table.len() {
             let (counts, events) = (given as u64, table.len() as u64);
-            return Err(AccessError::Counts { counts, events });
+            let total = self.sequence().total(id).name.clone();
+            return Err(AccessError::Counts {
+                total,
+                counts,
+                events,
+            });
         }
         self.device.control.set_total(id, TotalState::Counted, 0);
         Ok(())
@@ -221,10 +226,13 @@ impl<'a> KernelContext<'a> {
     }
 
     fn find<Id>(&self, key: impl Key<Id>) -> Result<Id, AccessError> {
+        let sequence = self.sequence();
         let unknown = || AccessError::Unknown {
             what: key.describe(),
+            sequence: sequence.name().into(),
+            nearest: key.nearest(sequence),
         };
-        key.find(self.sequence()).ok_or_else(unknown)
+        key.find(sequence).ok_or_else(unknown)
     }
 
     fn names(&self, buffer: BufferId) -> (String, String) {

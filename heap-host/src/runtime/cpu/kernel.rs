@@ -1,9 +1,9 @@
 //! Which kernel an algorithm has, and running it.
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::runtime::backend::KernelFault;
+use crate::runtime::guard::guarded;
 use crate::runtime::record::{Cause, FailedRequest, Status};
 use crate::sequence::{AlgorithmId, Kind, Sequence};
 
@@ -105,15 +105,8 @@ impl Device<'_> {
 /// A panic is an error like any other: what the kernel wrote is thrown away
 /// with the batch.
 fn call(kernel: &KernelFn, context: &KernelContext<'_>) -> Result<(), String> {
-    match catch_unwind(AssertUnwindSafe(|| kernel(context))) {
+    match guarded(|| kernel(context)) {
         Ok(result) => result.map_err(KernelError::into_message),
-        Err(panic) => {
-            let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-            let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-            Err(format!(
-                "it panicked: {}",
-                text.unwrap_or_else(|| "no message".into())
-            ))
-        }
+        Err(message) => Err(message),
     }
 }

@@ -11,6 +11,7 @@ use std::path::Path;
 use self::tree::{Fault, Node, line_of};
 use super::error::{Origin, Problem, SequenceError};
 use super::whole::Sequence;
+use crate::file;
 
 /// What the key `format` of a sequence file must be.
 pub const FORMAT: &str = "device-heap-sequence";
@@ -19,7 +20,7 @@ pub const FORMAT: &str = "device-heap-sequence";
 pub const VERSION: u64 = 1;
 
 impl Sequence {
-    /// Reads a sequence file.
+    /// Reads a sequence file, of up to [`LIMIT`](file::LIMIT) bytes.
     ///
     /// # Errors
     /// If it cannot be read, or is no valid sequence file; the error names the
@@ -27,7 +28,7 @@ impl Sequence {
     pub fn read(path: impl AsRef<Path>) -> Result<Self, SequenceError> {
         let path = path.as_ref();
         let file = path.display().to_string();
-        match std::fs::read(path) {
+        match file::read(path) {
             Ok(bytes) => Self::from_json_bytes(&file, &bytes),
             Err(error) => Err(SequenceError {
                 origin: Origin::File(file),

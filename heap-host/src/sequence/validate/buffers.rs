@@ -204,9 +204,6 @@ impl<'a> View<'a> {
         };
         let (name, buffer) = (view.name.clone(), kept.name.clone());
         let writer = algorithm(self.parts, kept.writer);
-        if id.index() == index {
-            return Err(Problem::KeepsItselfAlive { buffer });
-        }
         if kept.writer > view.writer {
             let view_writer = algorithm(self.parts, view.writer);
             return Err(Problem::KeepsAliveLater {
