@@ -82,6 +82,7 @@ impl Cli {
             Some(Command::Run(args)) => args.options.json,
             Some(Command::Plan(args)) => args.json,
             Some(Command::Stress(args)) => args.json,
+            Some(Command::Bench(args)) => args.json,
         }
     }
 

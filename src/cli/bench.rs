@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 
 use super::error::CliError;
-use super::size;
+use super::{number, size};
 
 /// What a time is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -17,17 +17,17 @@ pub(super) struct BenchArgs {
     #[arg(long, value_name = "NAME", default_value = "cuda")]
     pub(super) backend: Machine,
     /// The card, counted from 0
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value = "0", allow_hyphen_values = true, value_parser = number::index)]
     pub(super) device: u32,
     /// The pool, metadata included
-    #[arg(long, value_name = "BYTES", default_value = "16GiB", value_parser = size::parse)]
+    #[arg(long, value_name = "BYTES", default_value = "16GiB", allow_hyphen_values = true, value_parser = size::parse)]
     pub(super) pool: u64,
     /// Rounds after the first; their median is shown
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value = "10", allow_hyphen_values = true, value_parser = number::rounds)]
     pub(super) rounds: u32,
     /// Numbers of threads, each with one block [default: 1, 32, 1024, 16384,
     /// 131072, 1048576]
-    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
+    #[arg(long, value_name = "N", value_delimiter = ',', allow_hyphen_values = true, value_parser = number::lanes)]
     pub(super) threads: Vec<u64>,
     /// Leave out the driver's own malloc and free
     #[arg(long)]

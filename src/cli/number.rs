@@ -17,6 +17,21 @@ pub(super) fn threads(text: &str) -> Result<u32, String> {
     within(text, 1..=1024).map(|number| number as u32)
 }
 
+/// A card, counted from 0.
+pub(super) fn index(text: &str) -> Result<u32, String> {
+    within(text, 0..=1023).map(|number| number as u32)
+}
+
+/// How often something is measured.
+pub(super) fn rounds(text: &str) -> Result<u32, String> {
+    within(text, 1..=1_000_000).map(|number| number as u32)
+}
+
+/// How many threads of a card.
+pub(super) fn lanes(text: &str) -> Result<u64, String> {
+    within(text, 1..=1 << 24)
+}
+
 fn within(text: &str, range: RangeInclusive<u64>) -> Result<u64, String> {
     let (least, most) = range.clone().into_inner();
     let text = text.trim();

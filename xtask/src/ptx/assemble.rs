@@ -9,9 +9,11 @@ use crate::Error;
 
 const ARCHITECTURES: [&str; 3] = ["sm_80", "sm_90", "sm_100"];
 
-/// Kernels that may not spill a register; what is rare in them is in functions
-/// of its own, which may.
-const HOT: [&str; 2] = ["dh_alloc", "dh_free"];
+/// Kernels that may not spill a register, and how many bytes ptxas may count
+/// all the same: it keeps a convergence barrier, and arguments of the call that
+/// serves the rare case, in local memory, and reports that as spills. What is
+/// rare in these kernels is in functions of its own, which may spill.
+const HOT: [(&str, u32); 2] = [("dh_alloc", 24), ("dh_free", 0)];
 
 /// One kernel on one architecture.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,21 +41,15 @@ pub(super) fn run(file: &Path) -> Result<(), Error> {
     let mut spilling = Vec::new();
     for (arch, report) in ARCHITECTURES.into_iter().zip(reports) {
         let usages = parse(&report?);
-        if !HOT
-            .iter()
-            .all(|hot| usages.iter().any(|u| u.kernel == *hot))
-        {
-            return Err(Error::Other(format!(
-                "ptxas names no {} for {arch}",
-                HOT.join(" or no ")
-            )));
+        for (hot, allowed) in HOT {
+            let Some(usage) = usages.iter().find(|usage| usage.kernel == hot) else {
+                return Err(Error::Other(format!("ptxas names no {hot} for {arch}")));
+            };
+            if usage.spill_bytes > allowed {
+                spilling.push(format!("{hot} on {arch}"));
+            }
         }
         print(arch, &usages);
-        let hot = usages.iter().filter(|u| HOT.contains(&u.kernel.as_str()));
-        spilling.extend(
-            hot.filter(|u| u.spill_bytes > 0)
-                .map(|u| format!("{} on {arch}", u.kernel)),
-        );
     }
     if spilling.is_empty() {
         Ok(())
