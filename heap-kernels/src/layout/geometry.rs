@@ -33,11 +33,22 @@ pub struct Config {
     /// Largest request that gets a slot of a slab, in bytes, from 16 to two
     /// pages (the default). Larger requests get page runs.
     pub small_max: Option<u64>,
-    /// Keep an empty slab where the next allocation of its class would look
-    /// first, instead of giving its pages back at once. Faster where a class
-    /// empties and fills again; a request that needs the pages still gets
-    /// them.
+    /// Keep empty slabs for their class, instead of giving their pages back at
+    /// once. Faster where a class empties and fills again; a request that finds
+    /// no pages otherwise still gets them.
     pub retain: bool,
+}
+
+impl Config {
+    /// What suits a heap that many lanes of a device use at once: the defaults,
+    /// and empty slabs are retained.
+    #[must_use]
+    pub fn for_device() -> Self {
+        Self {
+            retain: true,
+            ..Self::default()
+        }
+    }
 }
 
 /// Why a pool cannot be formatted or opened.

@@ -44,6 +44,8 @@ pub(crate) enum ShardCounter {
     HandedOut = 0,
     /// Requests that were not met.
     Refused = 8,
+    /// Claims of runs that were lost to others.
+    Conflicts = 16,
 }
 
 /// A pool's memory and its layout: what the rooms `runs` and `slab` work on.

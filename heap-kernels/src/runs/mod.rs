@@ -7,7 +7,7 @@ mod summary;
 mod tests;
 
 use crate::layout::words::Refusal;
-use crate::layout::{Counter, Pool};
+use crate::layout::{Counter, Pool, ShardCounter};
 use crate::mem::{Mem, Order};
 
 /// Where in the pool a page run should lie.
@@ -30,7 +30,7 @@ pub(crate) struct RunRequest {
     /// Alignment of its address in bytes, a power of two.
     pub(crate) align: u64,
     pub(crate) place: Place,
-    /// Spreads the retries of lanes that collide.
+    /// Shard of the asking lane: spreads the retries of lanes that collide.
     pub(crate) spread: u32,
 }
 
@@ -70,21 +70,26 @@ impl<M: Mem> Pool<M> {
                     self.note_used(request.pages);
                     return Ok(start);
                 }
-                // Lanes that met here would meet at the next hole again:
-                // scatter, then look from there on.
-                Err(conflict) => from = self.scatter(conflict, request.spread, attempt),
+                Err(conflict) => from = self.scatter(conflict, request, attempt),
             }
         }
         Err(NoRun::Contended)
     }
 
-    fn scatter(&self, conflict: u64, spread: u32, attempt: u32) -> u64 {
-        if attempt < 2 {
-            return (conflict + 1) % self.geo.pages;
-        }
-        let seed = u64::from(spread) << 32 | u64::from(attempt);
+    /// Where to look on after a claim was lost at page `conflict`. Lanes that
+    /// met there would meet at the next hole again, and at the one after it: so
+    /// each takes a number, and goes on as many run lengths further as that
+    /// hashes to, in a range that doubles with every attempt.
+    fn scatter(&self, conflict: u64, request: &RunRequest, attempt: u32) -> u64 {
+        let shard = self.geo.shard_of(request.spread);
+        let at = self.shard_counter_at(ShardCounter::Conflicts, shard);
+        let number = self.mem.fetch_add(at, 1, Order::Relaxed);
+        let seed = u64::from(shard) << 32 | number & u64::from(u32::MAX);
         // Fibonacci hashing: the high bits of a product with 2^64 over phi.
-        (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % self.geo.pages
+        let hash = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let range = 64 << attempt.min(20);
+        let further = (hash % range).saturating_mul(request.pages);
+        conflict.saturating_add(1 + further) % self.geo.pages
     }
 
     pub(crate) fn note_used(&self, pages: u64) {

@@ -85,7 +85,7 @@ impl<M: Mem> Pool<M> {
     fn settle(&self, shard: u32, descriptor: u32, now: State) {
         if now.credits() == self.slots(now.class()) {
             self.count(Counter::Empties, 1);
-            if self.retire_unless_retained(shard, descriptor, now.class()) {
+            if self.retire_unless_retained(descriptor) {
                 return;
             }
             // Its pages are to be had now, which ends a refusal.

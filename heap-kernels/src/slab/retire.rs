@@ -8,14 +8,10 @@ use crate::mem::{Fault, Mem, Order};
 const ATTEMPTS: u32 = 8;
 
 impl<M: Mem> Pool<M> {
-    /// Retires a slab that the caller has just made empty, unless it is to be
-    /// kept where its class would look first. Says whether it is gone.
-    pub(super) fn retire_unless_retained(&self, shard: u32, descriptor: u32, class: u32) -> bool {
-        if self.geo.retain != 0 && self.head(shard, class, Order::Relaxed).top() == Some(descriptor)
-        {
-            return false;
-        }
-        self.retire(descriptor)
+    /// Retires a slab that the caller has just made empty, unless such slabs
+    /// are kept for their class. Says whether it is gone.
+    pub(super) fn retire_unless_retained(&self, descriptor: u32) -> bool {
+        self.geo.retain == 0 && self.retire(descriptor)
     }
 
     /// Retires the slab of `descriptor` if it is empty.
@@ -77,13 +73,41 @@ impl<M: Mem> Pool<M> {
         }
     }
 
-    /// Retires all empty slabs; says whether any was. Linear in the number of
-    /// pages, and nothing to do where the counter says so.
+    /// Retires the empty slabs that were retained; says whether any was. Linear
+    /// in the number of stacks and of slabs on them, and nothing to do where
+    /// the counter says so.
+    ///
+    /// Walks along the stacks without taking anything off. Others may change
+    /// them under its feet, and lead it from one stack to another: what it
+    /// misses then is no matter, since a change keeps a search from proving
+    /// anything, and what it finds it asks whether it is empty.
     #[inline(never)]
     pub(crate) fn reclaim(&self) -> bool {
-        if (self.counter(Counter::Empties) as i64) <= 0 {
-            return false;
+        let (mut any, mut steps) = (false, self.geo.pages);
+        for class in 0..self.geo.classes {
+            if (self.counter(Counter::Empties) as i64) <= 0 {
+                break;
+            }
+            for shard in 0..=self.geo.shards {
+                any |= self.reclaim_stack(shard, class, &mut steps);
+            }
         }
-        (0..self.geo.pages as u32).fold(false, |any, descriptor| self.retire(descriptor) | any)
+        any
+    }
+
+    /// Takes one of `steps` for each slab it looks at: there are not more than
+    /// pages as long as nobody moves them.
+    fn reclaim_stack(&self, shard: u32, class: u32, steps: &mut u64) -> bool {
+        let mut any = false;
+        // Acquire: the links as their pushers wrote them.
+        let mut next = self.head(shard, class, Order::Acquire).top();
+        while let Some(descriptor) = next
+            && let Some(left) = steps.checked_sub(1)
+        {
+            *steps = left;
+            next = self.link(descriptor).below();
+            any |= self.retire(descriptor);
+        }
+        any
     }
 }

@@ -34,7 +34,12 @@ impl<'a> Cell<'a> {
         let mixed: Vec<u64> = (0..threads).map(|_| random.u64(16..=4096)).collect();
         let n = threads as usize;
         Ok(Self {
-            pool: DevicePool::new(gpu, options.pool_bytes, &Config::default(), timer.stream())?,
+            pool: DevicePool::new(
+                gpu,
+                options.pool_bytes,
+                &Config::for_device(),
+                timer.stream(),
+            )?,
             timer,
             options,
             threads,
