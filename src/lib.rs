@@ -15,6 +15,7 @@
 //! | [`pool`] | the heap in host memory, for host threads |
 //! | [`kernels`] | the heap itself: `no_std`, for host threads and GPU lanes |
 //! | [`stress`] | random operations on the heap, checked against a shadow model |
+//! | [`selftest`] | proof that the heap works on this machine, card or CPU |
 //!
 //! DESIGN.md at the repository's root says how it works; the program `dheap`
 //! is the command line over all of it.
@@ -63,5 +64,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub use heap_host::{plan, pool, runtime, sequence, stress};
+#[cfg(feature = "cuda")]
+pub use heap_host::cuda;
+pub use heap_host::{plan, pool, runtime, selftest, sequence, stress};
 pub use heap_kernels as kernels;

@@ -11,10 +11,11 @@ use clap::{
 };
 use device_heap::sequence::Scope;
 
-use super::size;
+use super::{devices, selftest, size};
 
 const EXAMPLES: &str = "\
 Examples:
+  dheap selftest --quick                  prove the heap on this machine
   dheap                                   the HLT1 sequence, 1,000 events, 1 batch
   dheap run --events 100 --batches 20     the same with other batches
   dheap run sequences/quickstart.json     a sequence of your own
@@ -110,6 +111,12 @@ pub(super) enum Command {
     /// Try the heap with random operations, checked against a shadow model
     #[command(after_help = STRESS_EXAMPLES)]
     Stress(StressArgs),
+    /// Prove the heap on this machine: on a card where there is one
+    #[command(after_help = selftest::EXAMPLES)]
+    Selftest(selftest::SelftestArgs),
+    /// List the GPUs of this machine
+    #[command(after_help = devices::EXAMPLES)]
+    Devices(devices::DevicesArgs),
 }
 
 #[derive(Debug, Args)]

@@ -2,6 +2,7 @@
 //! standard error; an error is one line there.
 
 mod args;
+mod devices;
 mod error;
 mod input;
 mod log;
@@ -9,6 +10,7 @@ mod output;
 mod plan;
 mod progress;
 mod run;
+mod selftest;
 mod size;
 mod stress;
 
@@ -37,6 +39,8 @@ fn dispatch(cli: Cli) -> Result<(), CliError> {
         Command::Run(args) => run::run(&args),
         Command::Plan(args) => plan::plan(&args),
         Command::Stress(args) => stress::stress(&args),
+        Command::Selftest(args) => selftest::selftest(&args),
+        Command::Devices(args) => devices::devices(&args),
     }
 }
 

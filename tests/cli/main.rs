@@ -5,4 +5,5 @@ mod common;
 mod help;
 mod plan;
 mod run;
+mod selftest;
 mod stress;

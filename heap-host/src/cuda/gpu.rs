@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cust::context::{Context, ContextHandle as _, CurrentContext, ResourceLimit};
+use cust::context::{Context, CurrentContext, ResourceLimit};
 use cust::device::{Device, DeviceAttribute};
 use cust::event::{Event, EventFlags};
 use cust::module::Module;

@@ -24,7 +24,9 @@ mod error;
 mod gpu;
 mod inspect;
 mod pool;
+mod suite;
 
 pub use error::GpuError;
+pub(crate) use error::Named;
 pub use gpu::{DeviceInfo, Gpu, GpuOptions, devices};
 pub use pool::{DevicePool, Requests, Sizes};

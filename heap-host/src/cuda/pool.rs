@@ -12,6 +12,9 @@ use super::gpu::Gpu;
 /// Alignment of a pool's first byte: no request may ask for more.
 const BASE_ALIGNMENT: u64 = 1 << 21;
 
+/// Threads per block of a launch that walks a list; fewer are one block.
+const WALKERS: u32 = 256;
+
 /// Threads that zero the metadata.
 const ZEROERS: u64 = 1 << 18;
 
@@ -26,14 +29,14 @@ pub enum Sizes<'a> {
 
 impl Sizes<'_> {
     /// The two arguments that kernels take for them.
-    fn arguments(self) -> [u64; 2] {
+    pub(super) fn arguments(self) -> [u64; 2] {
         match self {
             Self::All(size) => [0, size],
             Self::Each(sizes) => [sizes.as_device_ptr().as_raw(), 0],
         }
     }
 
-    fn check(self, n: usize) {
+    pub(super) fn check(self, n: usize) {
         if let Self::Each(sizes) = self {
             assert!(sizes.len() >= n, "{} sizes for {n} requests", sizes.len());
         }
@@ -160,7 +163,10 @@ impl DevicePool {
             n as u64,
         ];
         // SAFETY: all arrays have n elements.
-        unsafe { self.gpu.launch_threads(stream, "dh_alloc", n as u64, &arguments) }
+        unsafe {
+            self.gpu
+                .launch_threads(stream, "dh_alloc", n as u64, &arguments)
+        }
     }
 
     /// Enqueues one allocation per element of `out`, with alignments, by those
@@ -193,11 +199,15 @@ impl DevicePool {
             n as u64,
         ];
         // SAFETY: all arrays have n elements.
-        unsafe { self.gpu.launch_threads(stream, "dh_alloc_lanes", n as u64, &arguments) }
+        unsafe {
+            self.gpu
+                .launch_threads(stream, "dh_alloc_lanes", n as u64, &arguments)
+        }
     }
 
-    /// Enqueues one allocation per element of `out`, by `threads` threads that
-    /// walk the list: a step that places many buffers in one launch.
+    /// Enqueues one allocation per element of `out`, by `threads` threads (of
+    /// more than 256, a multiple of that) that walk the list: a step that
+    /// places many buffers in one launch.
     ///
     /// # Errors
     /// [`GpuError::Driver`].
@@ -218,15 +228,16 @@ impl DevicePool {
             self.handle_address(),
             address(requests.sizes),
             requests.aligns.map_or(0, address),
-            0,
+            requests.places.map_or(0, address),
             address(out),
             status_address(Some(status), n),
             n as u64,
         ];
         // SAFETY: all arrays have n elements.
         unsafe {
+            let block = threads.clamp(1, WALKERS);
             self.gpu
-                .launch_threads(stream, "dh_alloc_batch", threads.into(), &arguments)
+                .launch(stream, "dh_alloc_batch", threads.into(), block, &arguments)
         }
     }
 
@@ -247,7 +258,10 @@ impl DevicePool {
         status: &DeviceSlice<u32>,
     ) -> Result<(), GpuError> {
         let n = out.len();
-        assert!(sizes.len() == n && bases.len() == n, "arrays differ in length");
+        assert!(
+            sizes.len() == n && bases.len() == n,
+            "arrays differ in length"
+        );
         let arguments = [
             self.handle_address(),
             address(sizes),
@@ -257,7 +271,10 @@ impl DevicePool {
             n as u64,
         ];
         // SAFETY: all arrays have n elements.
-        unsafe { self.gpu.launch_threads(stream, "dh_alloc_warp", n as u64, &arguments) }
+        unsafe {
+            self.gpu
+                .launch_threads(stream, "dh_alloc_warp", n as u64, &arguments)
+        }
     }
 
     /// Enqueues one free per element of `blocks`; null is skipped. What was
@@ -282,7 +299,10 @@ impl DevicePool {
             n as u64,
         ];
         // SAFETY: all arrays have n elements.
-        unsafe { self.gpu.launch_threads(stream, "dh_free", n as u64, &arguments) }
+        unsafe {
+            self.gpu
+                .launch_threads(stream, "dh_free", n as u64, &arguments)
+        }
     }
 
     /// [`free`](Self::free) by `threads` threads that walk the list.
@@ -308,8 +328,9 @@ impl DevicePool {
         ];
         // SAFETY: all arrays have n elements.
         unsafe {
+            let block = threads.clamp(1, WALKERS);
             self.gpu
-                .launch_threads(stream, "dh_free_batch", threads.into(), &arguments)
+                .launch(stream, "dh_free_batch", threads.into(), block, &arguments)
         }
     }
 
@@ -329,7 +350,10 @@ impl DevicePool {
         status: &DeviceSlice<u32>,
     ) -> Result<(), GpuError> {
         let n = out.len();
-        assert!(blocks.len() == n && sizes.len() == n, "arrays differ in length");
+        assert!(
+            blocks.len() == n && sizes.len() == n,
+            "arrays differ in length"
+        );
         let arguments = [
             self.handle_address(),
             address(blocks),
@@ -339,23 +363,33 @@ impl DevicePool {
             n as u64,
         ];
         // SAFETY: all arrays have n elements.
-        unsafe { self.gpu.launch_threads(stream, "dh_realloc", n as u64, &arguments) }
+        unsafe {
+            self.gpu
+                .launch_threads(stream, "dh_realloc", n as u64, &arguments)
+        }
     }
 }
 
-/// Sizes and alignments of requests, in the card's memory.
+/// Sizes, alignments and places of requests, in the card's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Requests<'a> {
     /// Bytes.
     pub sizes: &'a DeviceSlice<u64>,
     /// Alignments; 16 where there are none.
     pub aligns: Option<&'a DeviceSlice<u64>>,
+    /// Where runs of pages should lie: 0 best, 1 low, 2 high; best where there
+    /// are none. Only [`DevicePool::alloc_batch`] looks at them.
+    pub places: Option<&'a DeviceSlice<u32>>,
 }
 
 impl Requests<'_> {
     fn check(&self, n: usize) {
         let aligns = self.aligns.map_or(n, DeviceSlice::len);
-        assert!(self.sizes.len() == n && aligns == n, "arrays differ in length");
+        let places = self.places.map_or(n, DeviceSlice::len);
+        assert!(
+            [self.sizes.len(), aligns, places] == [n; 3],
+            "arrays differ in length"
+        );
     }
 }
 
@@ -365,7 +399,11 @@ pub(super) fn address<T: cust::memory::DeviceCopy>(slice: &DeviceSlice<T>) -> u6
 
 fn status_address(status: Option<&DeviceSlice<u32>>, n: usize) -> u64 {
     status.map_or(0, |status| {
-        assert!(status.len() >= n, "{} places for the status of {n}", status.len());
+        assert!(
+            status.len() >= n,
+            "{} places for the status of {n}",
+            status.len()
+        );
         address(status)
     })
 }

@@ -30,7 +30,7 @@ mod model;
 mod ratio;
 pub mod shipped;
 mod spec;
-mod suggest;
+pub(crate) mod suggest;
 mod validate;
 mod whole;
 

@@ -7,7 +7,7 @@ const LONGEST: usize = 128;
 /// substitutions, swaps), if it takes at most one for three characters.
 /// Ties go to the first in alphabetical order, so that the result is
 /// independent of the order of the candidates.
-pub(super) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
+pub(crate) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
     let length = name.chars().count();
     if length > LONGEST {
         return None;
@@ -22,7 +22,7 @@ pub(super) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>)
 }
 
 /// The end of a sentence about an unknown name.
-pub(super) fn hint(nearest: &Option<String>) -> String {
+pub(crate) fn hint(nearest: &Option<String>) -> String {
     match nearest {
         Some(name) => format!(" (did you mean {name:?}?)"),
         None => String::new(),
