@@ -95,7 +95,7 @@ fn bad_usage_is_told() {
         &["exhaustoin", "did you mean \"exhaustion\"?"],
     );
     refused(&["--pool", "1MiB"], &["1048576", "32MiB"]);
-    refused(&["--soak", "-1"], &["--soak"]);
+    refused(&["--soak", "1.5"], &["--soak", "whole number"]);
     refused(&["--soak", "0"], &["whole number"]);
     dheap(&["selftest", "--backend", "gpu"]).refused(&["gpu", "cuda"]);
 }

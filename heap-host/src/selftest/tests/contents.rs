@@ -108,6 +108,7 @@ pub(super) fn usable(t: &mut Trial<'_>) -> Step {
     let sizes = random_sizes(&mut t.random(0), n, 0, 5000);
     let answer = rig.alloc(Sizes::Each(&sizes), n)?;
     granted(&answer, Sizes::Each(&sizes))?;
+    distinct(&*rig, &answer.addresses, Sizes::Each(&sizes), None)?;
     let usable = rig.usable_sizes(&answer.addresses)?;
     for (i, (&size, &usable)) in sizes.iter().zip(&usable).enumerate() {
         if usable < size.max(1) {

@@ -17,7 +17,7 @@ const EACH: u64 = 1500;
 const LARGEST: u64 = 65_536;
 
 pub(super) fn random(t: &mut Trial<'_>) -> Step {
-    let (rounds, operations) = (t.rounds(20), 50);
+    let (rounds, operations) = (t.rounds(12), 50);
     let rig = t.pool()?;
     let n = t.threads_of(&*rig, EACH);
     t.what = format!(

@@ -30,7 +30,7 @@ pub(super) fn sizes(t: &mut Trial<'_>) -> Step {
     };
     let launches = shares(&sizes, share);
     t.what = format!(
-        "{} sizes from 0 to {LAST} in {} launches, pool of {} MiB",
+        "{} sizes from 0 to {LAST}, launches: {}, pool of {} MiB",
         grouped(sizes.len() as u64),
         launches.len(),
         bytes >> 20
