@@ -16,6 +16,7 @@
 //! | [`kernels`] | the heap itself: `no_std`, for host threads and GPU lanes |
 //! | [`file`](mod@file) | reading and writing files that the user names |
 //! | [`stress`] | random operations on the heap, checked against a shadow model |
+//! | [`selftest`] | proof that the heap works on this machine, card or CPU |
 //!
 //! DESIGN.md at the repository's root says how it works; the program `dheap`
 //! is the command line over all of it.
@@ -66,7 +67,7 @@
 
 #[cfg(feature = "cuda")]
 pub use heap_host::cuda;
-pub use heap_host::{file, plan, pool, runtime, sequence, stress};
+pub use heap_host::{file, plan, pool, runtime, selftest, sequence, stress};
 pub use heap_kernels as kernels;
 
 /// The program in the format's documentation compiles and runs.

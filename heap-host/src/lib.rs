@@ -9,5 +9,6 @@ pub mod fuzzing;
 pub mod plan;
 pub mod pool;
 pub mod runtime;
+pub mod selftest;
 pub mod sequence;
 pub mod stress;

@@ -10,10 +10,11 @@ use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand,
 use device_heap::sequence::Scope;
 
 use super::bench::BenchArgs;
-use super::{number, size};
+use super::{devices, number, selftest, size};
 
 const EXAMPLES: &str = "\
 Examples:
+  dheap selftest --quick                  prove the heap on this machine
   dheap                                   the HLT1 sequence, 1,000 events, 1 batch
   dheap run --events 100 --batches 20     the same with other batches
   dheap run sequences/quickstart.json     a sequence of your own
@@ -83,6 +84,8 @@ impl Cli {
             Some(Command::Plan(args)) => args.json,
             Some(Command::Stress(args)) => args.json,
             Some(Command::Bench(args)) => args.json,
+            Some(Command::Selftest(args)) => args.json,
+            Some(Command::Devices(args)) => args.json,
         }
     }
 
@@ -131,6 +134,12 @@ pub(super) enum Command {
     /// Measure the heap on a card, beside what bounds it
     #[command(after_help = BENCH_EXAMPLES)]
     Bench(BenchArgs),
+    /// Prove the heap on this machine: on a card where there is one
+    #[command(after_help = selftest::EXAMPLES)]
+    Selftest(selftest::SelftestArgs),
+    /// List the GPUs of this machine
+    #[command(after_help = devices::EXAMPLES)]
+    Devices(devices::DevicesArgs),
 }
 
 #[derive(Debug, Args)]

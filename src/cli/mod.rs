@@ -4,6 +4,7 @@
 
 mod args;
 mod bench;
+mod devices;
 mod error;
 mod input;
 mod log;
@@ -12,6 +13,7 @@ mod output;
 mod plan;
 mod progress;
 mod run;
+mod selftest;
 mod size;
 mod stress;
 
@@ -44,6 +46,8 @@ fn dispatch(cli: Cli) -> Result<(), CliError> {
         Command::Plan(args) => plan::plan(&args),
         Command::Stress(args) => stress::stress(&args),
         Command::Bench(args) => bench::bench(&args),
+        Command::Selftest(args) => selftest::selftest(&args),
+        Command::Devices(args) => devices::devices(&args),
     }
 }
 

@@ -4,11 +4,12 @@ use std::process::{Command, Stdio};
 
 use super::common::{command, dheap, dheap_at};
 
-const COMMANDS: [&[&str]; 4] = [
+const COMMANDS: [&[&str]; 5] = [
     &["--help"],
     &["run", "--help"],
     &["plan", "--help"],
     &["stress", "--help"],
+    &["selftest", "--help"],
 ];
 
 #[test]
@@ -49,6 +50,11 @@ fn the_help_names_every_option_and_exit_code() {
             "--capacity --time-limit --out --json --scope <FILE>",
         ),
         ("stress", "--threads --ops --pool --seed --json"),
+        (
+            "selftest",
+            "--backend --device --pool --seed --only --list --soak --quick --json",
+        ),
+        ("devices", "--json"),
     ] {
         let help = dheap(&[name, "--help"]).stdout;
         for option in options.split(' ') {

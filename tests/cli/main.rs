@@ -7,4 +7,5 @@ mod files;
 mod help;
 mod plan;
 mod run;
+mod selftest;
 mod stress;

@@ -125,7 +125,7 @@ fn describe(code: CudaError) -> String {
 }
 
 /// Names the driver's function in an error.
-pub(super) trait Named<T> {
+pub(crate) trait Named<T> {
     /// `call`: the function, and perhaps what for.
     fn call(self, call: &'static str) -> Result<T, GpuError>;
 }

@@ -25,8 +25,10 @@ mod error;
 mod gpu;
 mod inspect;
 mod pool;
+mod suite;
 
 pub use bench::{BenchOptions, BenchReport, BenchRow, Size, bench, open_for_bench};
 pub use error::GpuError;
+pub(crate) use error::Named;
 pub use gpu::{DeviceInfo, Gpu, GpuOptions, devices};
 pub use pool::{DevicePool, Requests, Sizes};

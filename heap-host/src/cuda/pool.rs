@@ -12,6 +12,9 @@ use super::gpu::Gpu;
 /// Alignment of a pool's first byte: no request may ask for more.
 const BASE_ALIGNMENT: u64 = 1 << 21;
 
+/// Threads per block of a launch that walks a list; fewer are one block.
+const WALKERS: u32 = 256;
+
 /// Threads that zero the metadata.
 const ZEROERS: u64 = 1 << 18;
 
@@ -26,14 +29,14 @@ pub enum Sizes<'a> {
 
 impl Sizes<'_> {
     /// The two arguments that kernels take for them.
-    fn arguments(self) -> [u64; 2] {
+    pub(super) fn arguments(self) -> [u64; 2] {
         match self {
             Self::All(size) => [0, size],
             Self::Each(sizes) => [sizes.as_device_ptr().as_raw(), 0],
         }
     }
 
-    fn check(self, n: usize) {
+    pub(super) fn check(self, n: usize) {
         if let Self::Each(sizes) = self {
             assert!(sizes.len() >= n, "{} sizes for {n} requests", sizes.len());
         }
@@ -202,8 +205,9 @@ impl DevicePool {
         }
     }
 
-    /// Enqueues one allocation per element of `out`, by `threads` threads that
-    /// walk the list: a step that places many buffers in one launch.
+    /// Enqueues one allocation per element of `out`, by `threads` threads (of
+    /// more than 256, a multiple of that) that walk the list: a step that
+    /// places many buffers in one launch.
     ///
     /// # Errors
     /// [`GpuError::Driver`].
@@ -224,15 +228,16 @@ impl DevicePool {
             self.handle_address(),
             address(requests.sizes),
             requests.aligns.map_or(0, address),
-            0,
+            requests.places.map_or(0, address),
             address(out),
             status_address(Some(status), n),
             n as u64,
         ];
         // SAFETY: all arrays have n elements.
         unsafe {
+            let block = threads.clamp(1, WALKERS);
             self.gpu
-                .launch_threads(stream, "dh_alloc_batch", threads.into(), &arguments)
+                .launch(stream, "dh_alloc_batch", threads.into(), block, &arguments)
         }
     }
 
@@ -323,8 +328,9 @@ impl DevicePool {
         ];
         // SAFETY: all arrays have n elements.
         unsafe {
+            let block = threads.clamp(1, WALKERS);
             self.gpu
-                .launch_threads(stream, "dh_free_batch", threads.into(), &arguments)
+                .launch(stream, "dh_free_batch", threads.into(), block, &arguments)
         }
     }
 
@@ -364,20 +370,24 @@ impl DevicePool {
     }
 }
 
-/// Sizes and alignments of requests, in the card's memory.
+/// Sizes, alignments and places of requests, in the card's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Requests<'a> {
     /// Bytes.
     pub sizes: &'a DeviceSlice<u64>,
     /// Alignments; 16 where there are none.
     pub aligns: Option<&'a DeviceSlice<u64>>,
+    /// Where runs of pages should lie: 0 best, 1 low, 2 high; best where there
+    /// are none. Only [`DevicePool::alloc_batch`] looks at them.
+    pub places: Option<&'a DeviceSlice<u32>>,
 }
 
 impl Requests<'_> {
     fn check(&self, n: usize) {
         let aligns = self.aligns.map_or(n, DeviceSlice::len);
+        let places = self.places.map_or(n, DeviceSlice::len);
         assert!(
-            self.sizes.len() == n && aligns == n,
+            [self.sizes.len(), aligns, places] == [n; 3],
             "arrays differ in length"
         );
     }
