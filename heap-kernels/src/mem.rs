@@ -86,6 +86,11 @@ pub unsafe trait Mem {
     /// Who may use the pool at the same time.
     const SCOPE: Scope;
 
+    /// How often a lane looks for what another lane is about to provide, before
+    /// it provides for itself: about as often as providing takes longer than
+    /// looking. It may be any number, and changes no result.
+    const PATIENCE: u32 = 1;
+
     /// The planted fault, `None` outside of tests.
     #[doc(hidden)]
     const FAULT: Fault = Fault::None;

@@ -341,6 +341,10 @@ impl Rig for CpuRig<'_> {
         Ok(self.heap.stats())
     }
 
+    fn reclaim(&self) -> Step {
+        self.heap.reclaim();
+        Ok(())
+    }
     fn class_stats(&self) -> Step<Vec<ClassStats>> {
         let classes = self.geometry().classes() as usize;
         Ok(self.each(classes, |_, class| self.heap.class_stats(class as u32)))

@@ -57,7 +57,7 @@ impl Machine for Card {
 
     fn pool(&self, bytes: u64) -> Step<Box<dyn Rig + '_>> {
         let stream = self.gpu.stream()?;
-        let pool = DevicePool::new(&self.gpu, bytes, &Config::default(), &stream)?;
+        let pool = DevicePool::new(&self.gpu, bytes, &Config::for_device(), &stream)?;
         stream
             .synchronize()
             .call("cuStreamSynchronize after formatting")?;
@@ -405,6 +405,9 @@ impl Rig for CardRig {
         Ok(self.pool.stats(&self.stream)?)
     }
 
+    fn reclaim(&self) -> Step {
+        Ok(self.pool.reclaim(&self.stream)?)
+    }
     fn class_stats(&self) -> Step<Vec<ClassStats>> {
         Ok(self.pool.class_stats(&self.stream)?)
     }

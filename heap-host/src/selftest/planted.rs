@@ -288,6 +288,9 @@ impl Rig for Faulty<'_> {
         }
         Ok(stats)
     }
+    fn reclaim(&self) -> Step {
+        self.rig.reclaim()
+    }
     fn class_stats(&self) -> Step<Vec<ClassStats>> {
         let mut classes = self.rig.class_stats()?;
         classes[3].live_blocks += u64::from(self.is(Fault::Class));

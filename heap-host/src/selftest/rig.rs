@@ -176,6 +176,8 @@ pub(super) trait Rig {
 
     fn stats(&self) -> Step<Stats>;
     fn class_stats(&self) -> Step<Vec<ClassStats>>;
+    /// Gives the pages of retained empty slabs back.
+    fn reclaim(&self) -> Step;
     fn check(&self) -> Step;
     fn offender(&self) -> Step<Option<Offender>>;
     fn usable_sizes(&self, blocks: &[u64]) -> Step<Vec<u64>>;

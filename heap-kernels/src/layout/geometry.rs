@@ -25,7 +25,7 @@ const LARGEST_PAGE: u64 = 65536;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Config {
     /// Bytes per page: a power of two from 4,096 to 65,536. By default the
-    /// smallest that gives at most 2^22 pages.
+    /// smallest that gives at most 2^18 pages, where that is possible.
     pub page_size: Option<u64>,
     /// Sets of stacks, a power of two from 1 to 1,024. By default one per
     /// 64 MiB, 128 at most.
@@ -194,7 +194,8 @@ impl Geometry {
     fn parts(page_shift: u32, shards: u32, classes: u32) -> Self {
         let counters = FIXED + (u64::from(classes) * 16).next_multiple_of(LINE);
         let heads = counters + COUNTERS;
-        let heads_stride = (u64::from(classes) * 8).next_multiple_of(LINE);
+        // Heads, then demands; apart, since both are written.
+        let heads_stride = 2 * (u64::from(classes) * 8).next_multiple_of(LINE);
         // One more than the shards: the stack aside, see `slab::purge`.
         let shard_counters = heads + heads_stride * (u64::from(shards) + 1);
         Self {
@@ -360,7 +361,7 @@ fn page_size(len: u64, config: &Config) -> Result<u64, FormatError> {
             Ok(size)
         }
         Some(size) => Err(FormatError::PageSize(size)),
-        None => Ok((len >> 22)
+        None => Ok((len >> 18)
             .next_power_of_two()
             .clamp(SMALLEST_PAGE, LARGEST_PAGE)),
     }

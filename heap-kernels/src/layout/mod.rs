@@ -222,6 +222,13 @@ impl<M: Mem> Pool<M> {
         self.geo.heads + shard as u64 * self.geo.heads_stride + class as u64 * 8
     }
 
+    /// Lanes that have found nothing on the stack of `class` in `shard` and are
+    /// about to be provided for.
+    #[inline]
+    pub(crate) const fn demand_at(&self, shard: u32, class: u32) -> u64 {
+        self.head_at(shard, class) + self.geo.heads_stride / 2
+    }
+
     #[inline]
     pub(crate) fn head(&self, shard: u32, class: u32, order: Order) -> Head {
         Head(self.mem.load(self.head_at(shard, class), order))

@@ -111,7 +111,7 @@ impl<M: Mem> Pool<M> {
         for near in [shard, aside] {
             search.look(self.take_slots(near, class, lanes).map(Room::Slots))?;
         }
-        search.look(self.form(shard, class, lanes).map(Room::Slots))?;
+        search.look(self.supply(shard, class, lanes).map(Room::Slots))?;
         for far in 0..aside {
             search.look(self.take_slots(far, class, lanes).map(Room::Slots))?;
         }
@@ -131,6 +131,31 @@ impl<M: Mem> Pool<M> {
         } else {
             NoRun::Nothing
         })
+    }
+
+    /// Slots of a new slab. Of many leaders that find a stack empty at the same
+    /// time, only as many form one as their lanes together need: those that
+    /// bring the demand over a multiple of a slab's slots. The others look a few
+    /// times whether one has come, then form their own; so who stops on the way
+    /// holds nobody up.
+    #[inline(never)]
+    fn supply(&self, shard: u32, class: u32, lanes: u32) -> Result<Grant, NoRun> {
+        let at = self.demand_at(shard, class);
+        let slots = (self.slots(class) as u64).max(1);
+        // Relaxed: a hint. What a stopped lane leaves here shifts the multiples.
+        let before = self.mem.fetch_add(at, lanes.into(), Order::Relaxed);
+        let forms = before == 0 || before / slots != (before + u64::from(lanes)) / slots;
+        let mut result = Err(NoRun::Nothing);
+        let mut looks = if forms { 0 } else { M::PATIENCE };
+        while result.is_err() && looks > 0 {
+            result = self.take_slots(shard, class, lanes);
+            looks -= 1;
+        }
+        if result.is_err() {
+            result = self.form(shard, class, lanes);
+        }
+        self.mem.fetch_sub(at, lanes.into(), Order::Relaxed);
+        result
     }
 
     /// A run for one block that no slab has room for.

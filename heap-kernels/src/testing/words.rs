@@ -9,7 +9,8 @@ use crate::layout::Counter;
 pub enum WordUse {
     /// Written when the pool is formatted, and only read from then on.
     Constant,
-    /// A number or mark for reports: no decision about memory depends on it.
+    /// A number or mark for reports, or a hint: no decision depends on it that
+    /// could be wrong.
     Report,
     /// Everything else.
     State,
@@ -26,10 +27,14 @@ pub fn word_use(geometry: &Geometry, at: u64) -> WordUse {
         Counter::OffenderOffset,
     ];
     let counts_blocks = (geometry.shard_counters..geometry.descriptors).contains(&at);
+    let heads = geometry.heads..geometry.shard_counters;
+    let demand = heads.contains(&at)
+        && (at - geometry.heads) % geometry.heads_stride >= geometry.heads_stride / 2;
     let history = (geometry.history_bits..geometry.dirty).contains(&at);
     if at < geometry.counters {
         WordUse::Constant
     } else if counts_blocks
+        || demand
         || history
         || reports
             .iter()
