@@ -70,8 +70,8 @@ fn full_words<P: Plant>() {
 }
 
 /// A lane stops at each of its accesses while it takes pages in the middle of
-/// the pool; a run that has room in front of them, and only there, is
-/// served to others all the same.
+/// the pool; a run that has room behind them, and only there, is served to
+/// others all the same.
 fn stopped_claim<P: Plant>() {
     /// Pages, too many for a slab.
     const RUN: u64 = 3;
@@ -83,9 +83,10 @@ fn stopped_claim<P: Plant>() {
         };
         let heap = Heap::format(faulty::<P>(&memory), &config).unwrap();
         let alone = SingleLane::new(0);
-        // What it takes are then the only used pages of a word, at the hole's end.
-        let hole = 3 * 64;
-        let tail = (heap.geometry().pages() - hole) * PAGE;
+        let low = |pages| Request::new(pages * PAGE).place(heap_kernels::Place::Low);
+        // What it takes are then the only used pages of the second word.
+        let first = heap.alloc(&alone, low(64)).unwrap();
+        let tail = (heap.geometry().pages() - 4 * 64) * PAGE;
         let tail = Request::new(tail).place(heap_kernels::Place::High);
         heap.alloc(&alone, tail).unwrap();
         let machine = Machine {
@@ -97,12 +98,9 @@ fn stopped_claim<P: Plant>() {
                 after,
             }),
         };
-        machine.run(|lane| {
-            let run = Request::new(RUN * PAGE).place(heap_kernels::Place::High);
-            heap.alloc(lane, run).unwrap();
-        });
-        let rest = Request::new((hole - RUN) * PAGE).place(heap_kernels::Place::High);
-        heap.alloc(&alone, rest).unwrap();
+        machine.run(|lane| heap.alloc(lane, low(RUN)).unwrap());
+        heap.free(&alone, first).unwrap();
+        heap.alloc(&alone, low(3 * 64 - RUN)).unwrap();
     }
 }
 

@@ -46,7 +46,7 @@ impl DeviceMem {
 // methods are single instructions of gpu scope and the stated order.
 unsafe impl Mem for DeviceMem {
     const SCOPE: Scope = Scope::Device;
-    const PATIENCE: u32 = 64;
+    const PATIENCE: u32 = 1024;
 
     #[inline]
     fn len(&self) -> u64 {

@@ -52,10 +52,10 @@ impl<M: Mem> Pool<M> {
     /// nor (64 together) empty.
     #[inline(never)]
     pub(crate) fn take_run(&self, request: &RunRequest) -> Result<u64, NoRun> {
-        let mut from = 0;
+        let (mut request, mut from) = (*request, 0);
         for attempt in 0..CLAIMS {
-            let found = match self.find_run(request, from) {
-                None if from != 0 => self.find_run(request, 0),
+            let found = match self.find_run(&request, from) {
+                None if from != 0 => self.find_run(&request, 0),
                 found => found,
             };
             let Some(start) = found else {
@@ -70,26 +70,53 @@ impl<M: Mem> Pool<M> {
                     self.note_used(request.pages);
                     return Ok(start);
                 }
-                Err(conflict) => from = self.scatter(conflict, request, attempt),
+                Err(_) => {
+                    from = self.scatter(start, &request, attempt);
+                    // Whatever is best is so for all who look; what comes first
+                    // from there on is not.
+                    request.place = Place::Low;
+                }
             }
         }
         Err(NoRun::Contended)
     }
 
-    /// Where to look on after a claim was lost at page `conflict`. Lanes that
-    /// met there would meet at the next hole again, and at the one after it: so
-    /// each takes a number, and goes on as many run lengths further as that
-    /// hashes to, in a range that doubles with every attempt.
-    fn scatter(&self, conflict: u64, request: &RunRequest, attempt: u32) -> u64 {
+    /// Where to look on after a claim of the run at `start` was lost. Lanes
+    /// that met there would meet at the next hole again, and at the one after
+    /// it: so each takes a number, and goes as many run lengths away as that
+    /// hashes to, in a range that doubles with every attempt. Whole lengths,
+    /// so that lanes that met there leave no gaps between their runs.
+    fn scatter(&self, start: u64, request: &RunRequest, attempt: u32) -> u64 {
+        let pages = request.pages;
+        let (below, above) = (start / pages, (self.geo.pages - start) / pages - 1);
+        let range = (below + above).min(64 << attempt.min(20));
+        if range == 0 {
+            return (start + 1) % self.geo.pages;
+        }
         let shard = self.geo.shard_of(request.spread);
         let at = self.shard_counter_at(ShardCounter::Conflicts, shard);
         let number = self.mem.fetch_add(at, 1, Order::Relaxed);
         let seed = u64::from(shard) << 32 | number & u64::from(u32::MAX);
         // Fibonacci hashing: the high bits of a product with 2^64 over phi.
-        let hash = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let range = 64 << attempt.min(20);
-        let further = (hash % range).saturating_mul(request.pages);
-        conflict.saturating_add(1 + further) % self.geo.pages
+        let away = (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % range;
+        // First fits go on upwards, runs at a hole's high end downwards.
+        let upwards = if request.place == Place::Low {
+            away < above
+        } else {
+            away >= below
+        };
+        // What is left of the way when one direction is used up.
+        let left = match (request.place == Place::Low, upwards) {
+            (true, false) => away - above,
+            (false, true) => away - below,
+            _ => away,
+        };
+        let distance = (left + 1) * pages;
+        if upwards {
+            start + distance
+        } else {
+            start - distance
+        }
     }
 
     pub(crate) fn note_used(&self, pages: u64) {

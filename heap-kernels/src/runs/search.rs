@@ -17,13 +17,17 @@ impl Hole {
     }
 }
 
+/// Holes that fit, among which the best is chosen: more make the choice hardly
+/// better, and a fragmented pool has thousands.
+const CHOICE: u32 = 64;
+
 impl<M: Mem> Pool<M> {
     /// A place for the request at or behind page `from`, as far as can be
     /// seen while others work.
     #[inline(never)]
     pub(super) fn find_run(&self, request: &RunRequest, from: u64) -> Option<u64> {
         let mut best: Option<(u64, u64)> = None;
-        let mut from = from;
+        let (mut from, mut fitting) = (from, 0);
         // A first fit need not know how long its hole is.
         let slack = request.align >> self.geo.page_shift;
         let enough = match request.place {
@@ -35,6 +39,7 @@ impl<M: Mem> Pool<M> {
             let Some(start) = self.fit(hole, request) else {
                 continue;
             };
+            fitting += 1;
             match request.place {
                 Place::Low => return Some(start),
                 Place::High => best = Some((0, start)),
@@ -42,6 +47,7 @@ impl<M: Mem> Pool<M> {
                 Place::Best if best.is_none_or(|(len, _)| hole.len() < len) => {
                     best = Some((hole.len(), start));
                 }
+                Place::Best if fitting >= CHOICE => break,
                 Place::Best => {}
             }
         }

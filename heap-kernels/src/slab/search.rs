@@ -67,10 +67,6 @@ impl<M: Mem> Pool<M> {
     /// page run, fits; `Contended` where that could not be told, because
     /// others changed things during each of [`SEARCHES`] searches.
     pub(crate) fn small_room(&self, request: &SmallRequest) -> Result<Room, NoRun> {
-        let own = self.take_slots(request.shard, request.class, request.lanes);
-        if let Ok(grant) = own {
-            return Ok(Room::Slots(grant));
-        }
         let amount = u64::from(request.class) + 1;
         for _ in 0..SEARCHES {
             let before = self.changes();
@@ -111,10 +107,17 @@ impl<M: Mem> Pool<M> {
         for near in [shard, aside] {
             search.look(self.take_slots(near, class, lanes).map(Room::Slots))?;
         }
-        search.look(self.supply(shard, class, lanes).map(Room::Slots))?;
-        for far in 0..aside {
-            search.look(self.take_slots(far, class, lanes).map(Room::Slots))?;
+        // Who has spare slabs is likely among those: one in each direction of
+        // the hypercube that shards are the corners of (their number is a power
+        // of two), so that what one shard lacks is taken from many.
+        let mut direction = 1;
+        while direction < aside {
+            let other = shard ^ direction;
+            search.look(self.take_slots(other, class, lanes).map(Room::Slots))?;
+            direction *= 2;
         }
+        search.look(self.supply(shard, class, lanes).map(Room::Slots))?;
+        search.look(self.take_far(class, lanes).map(Room::Slots))?;
         if self.reclaim() {
             search.look(self.form(shard, class, lanes).map(Room::Slots))?;
         }
@@ -133,11 +136,31 @@ impl<M: Mem> Pool<M> {
         })
     }
 
+    /// Slots from the stack of any shard.
+    #[inline(never)]
+    fn take_far(&self, class: u32, lanes: u32) -> Result<Grant, NoRun> {
+        let mut result = Err(NoRun::Nothing);
+        for shard in 0..self.geo.shards {
+            match self.take_slots(shard, class, lanes) {
+                Err(NoRun::Nothing) => {}
+                Err(NoRun::Contended) => result = Err(NoRun::Contended),
+                grant => return grant,
+            }
+        }
+        result
+    }
+
+    /// Whether pages begin to be scarce: then the spare slots of all shards
+    /// are worth the look.
+    fn is_half_used(&self) -> bool {
+        self.counter(Counter::UsedPages) > self.geo.pages / 2
+    }
+
     /// Slots of a new slab. Of many leaders that find a stack empty at the same
     /// time, only as many form one as their lanes together need: those that
     /// bring the demand over a multiple of a slab's slots. The others look a few
-    /// times whether one has come, then form their own; so who stops on the way
-    /// holds nobody up.
+    /// times whether one has come, and at all shards, then form their own; so
+    /// who stops on the way holds nobody up.
     #[inline(never)]
     fn supply(&self, shard: u32, class: u32, lanes: u32) -> Result<Grant, NoRun> {
         let at = self.demand_at(shard, class);
@@ -146,10 +169,14 @@ impl<M: Mem> Pool<M> {
         let before = self.mem.fetch_add(at, lanes.into(), Order::Relaxed);
         let forms = before == 0 || before / slots != (before + u64::from(lanes)) / slots;
         let mut result = Err(NoRun::Nothing);
-        let mut looks = if forms { 0 } else { M::PATIENCE };
+        // Who forms looks again, too: somebody may have done so meanwhile.
+        let mut looks = if forms { 1 } else { M::PATIENCE };
         while result.is_err() && looks > 0 {
             result = self.take_slots(shard, class, lanes);
             looks -= 1;
+        }
+        if result.is_err() && (!forms || self.is_half_used()) {
+            result = self.take_far(class, lanes);
         }
         if result.is_err() {
             result = self.form(shard, class, lanes);

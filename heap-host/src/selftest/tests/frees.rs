@@ -14,7 +14,7 @@ const AT_ONCE: usize = 4;
 pub(super) fn double_free(t: &mut Trial<'_>) -> Step {
     let rig = t.pool()?;
     let fresh = rig.stats()?;
-    let n = t.threads_of(&*rig, 1200);
+    let n = t.threads_of(&*rig, 2400);
     t.what = format!(
         "{} blocks, each freed by {AT_ONCE} threads, then again",
         grouped(n as u64)
