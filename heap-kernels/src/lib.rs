@@ -26,10 +26,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![no_std]
+#![cfg_attr(all(target_arch = "nvptx64", feature = "entry"), feature(abi_ptx))]
 #![cfg_attr(
     target_arch = "nvptx64",
     feature(
-        abi_ptx,
         abi_unadjusted,
         asm_experimental_arch,
         link_llvm_intrinsics,

@@ -27,6 +27,9 @@ mod inspect;
 mod pool;
 mod suite;
 
+/// The binding to the driver that all of this uses: streams, buffers, modules.
+pub use cust;
+
 pub use bench::{BenchOptions, BenchReport, BenchRow, Size, bench, open_for_bench};
 pub use error::GpuError;
 pub(crate) use error::Named;

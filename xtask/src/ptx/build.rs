@@ -37,18 +37,48 @@ pub(super) struct Built {
     pub(super) sources: Vec<PathBuf>,
 }
 
-/// Builds `heap-kernels` as a static library with all of its code in one unit,
-/// and takes the assembly: that is complete PTX.
-pub(super) fn kernels(root: &Path, toolchain: &Toolchain) -> Result<Built, Error> {
+/// A crate of kernels.
+pub(super) struct Unit {
+    /// Its folder, from the repository's root.
+    pub(super) folder: &'static str,
+    /// Its name as the compiler writes it.
+    name: &'static str,
+    features: &'static str,
+    /// Where its PTX is, from the repository's root.
+    pub(super) file: &'static str,
+}
+
+/// The heap's own kernels, and those of an example.
+pub(super) const UNITS: [Unit; 2] = [
+    Unit {
+        folder: "heap-kernels",
+        name: "heap_kernels",
+        features: "entry",
+        file: "heap-kernels/ptx/heap.sm_80.ptx",
+    },
+    Unit {
+        folder: "examples/own_kernel",
+        name: "own_kernel",
+        features: "",
+        file: "examples/own_kernel/own_kernel.sm_80.ptx",
+    },
+];
+
+/// The crate that every unit is made of, or uses.
+const HEAP: &str = "heap_kernels";
+
+/// Builds a crate as a static library with all of its code in one unit, and
+/// takes the assembly: that is complete PTX.
+pub(super) fn kernels(root: &Path, toolchain: &Toolchain, unit: &Unit) -> Result<Built, Error> {
     let target_dir = root.join("target/ptx");
     let release = target_dir.join(TARGET).join("release");
     forget(&release)?;
     let mut command = Command::new(&toolchain.cargo);
     command
-        .current_dir(root)
-        .args(["rustc", "--quiet", "--release", "--locked"])
+        .current_dir(root.join(unit.folder))
+        .args(["rustc", "--quiet", "--release", "--locked", "--lib"])
         .args(["-Zbuild-std=core", "--target", TARGET])
-        .args(["--package", "heap-kernels", "--features", "entry"])
+        .args(["--features", unit.features])
         .args(["--crate-type", "staticlib"])
         .arg("--target-dir")
         .arg(&target_dir)
@@ -71,18 +101,25 @@ pub(super) fn kernels(root: &Path, toolchain: &Toolchain) -> Result<Built, Error
         source,
     })?;
     if !status.success() {
-        return Err(Error::Other(
-            "the kernels do not build, see above".to_owned(),
-        ));
+        return Err(Error::Other(format!(
+            "{} does not build, see above",
+            unit.folder
+        )));
     }
     let deps = release.join("deps");
-    let ptx_file = only(&deps, "s")?;
+    let ptx_file = only(&deps, unit.name, "s")?;
     let ptx = fs::read_to_string(&ptx_file).map_err(Error::file(&ptx_file))?;
-    let list_file = only(&deps, "d")?;
-    let list = fs::read_to_string(&list_file).map_err(Error::file(&list_file))?;
+    let mut sources = Vec::new();
+    for name in [unit.name, HEAP] {
+        let list_file = only(&deps, name, "d")?;
+        let list = fs::read_to_string(&list_file).map_err(Error::file(&list_file))?;
+        sources.extend(listed(root, unit.folder, &list));
+    }
+    sources.sort();
+    sources.dedup();
     Ok(Built {
         ptx: limited(&ptx),
-        sources: sources(root, &list),
+        sources,
     })
 }
 
@@ -95,7 +132,7 @@ fn forget(release: &Path) -> Result<(), Error> {
         };
         for entry in entries.flatten() {
             let name = entry.file_name().to_string_lossy().replace('-', "_");
-            if !name.contains("heap_kernels") {
+            if !UNITS.iter().any(|unit| name.contains(unit.name)) {
                 continue;
             }
             let path = entry.path();
@@ -110,34 +147,39 @@ fn forget(release: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// The kernels' file with this ending.
-fn only(folder: &Path, ending: &str) -> Result<PathBuf, Error> {
+/// The file of a crate with this ending.
+fn only(folder: &Path, name: &str, ending: &str) -> Result<PathBuf, Error> {
     let entries = fs::read_dir(folder).map_err(Error::file(folder))?;
     let mut found = entries.flatten().map(|entry| entry.path()).filter(|path| {
-        let ours = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with("heap_kernels");
+        let ours = |file: &std::ffi::OsStr| file.to_string_lossy().starts_with(name);
         path.extension().is_some_and(|e| e == ending) && path.file_name().is_some_and(ours)
     });
     match (found.next(), found.next()) {
         (Some(path), None) => Ok(path),
         _ => Err(Error::Other(format!(
-            "expected one heap_kernels*.{ending} in {}",
+            "expected one {name}*.{ending} in {}",
             folder.display()
         ))),
     }
 }
 
-/// The repository's files that a compiler's dependency list names, in order.
-fn sources(root: &Path, list: &str) -> Vec<PathBuf> {
-    let mut sources: Vec<PathBuf> = list
-        .lines()
-        .filter_map(|line| line.strip_suffix(':'))
-        .map(|name| PathBuf::from(name.replace("\\ ", " ")))
-        .map(|path| path.strip_prefix(root).map(Path::to_owned).unwrap_or(path))
-        .filter(|path| path.is_relative())
-        .collect();
-    sources.sort();
-    sources.dedup();
-    sources
+/// The repository's files that a compiler's dependency list names, from its
+/// root. Names in the list are from the folder in which cargo's workspace is.
+fn listed(root: &Path, folder: &str, list: &str) -> Vec<PathBuf> {
+    let names = list.lines().filter_map(|line| line.strip_suffix(':'));
+    let paths = names.map(|name| PathBuf::from(name.replace("\\ ", " ")));
+    let inside = paths.filter_map(|path| {
+        if path.is_absolute() {
+            return path.strip_prefix(root).map(Path::to_owned).ok();
+        }
+        let beside = Path::new(folder).join(&path);
+        Some(if root.join(&beside).is_file() {
+            beside
+        } else {
+            path
+        })
+    });
+    inside.collect()
 }
 
 /// The PTX with a limit to the registers of some kernels, which rustc has no
@@ -179,9 +221,17 @@ mod tests {
 
     #[test]
     fn a_dependency_list_is_read() {
-        let list = "/r/target/x.d: k/src/lib.rs /r/k/src/b.rs /usr/core.rs\n\n\
-                    k/src/lib.rs:\n/r/k/src/b.rs:\n/usr/core.rs:\n\n# env-dep:X=y\n";
-        let found = sources(Path::new("/r"), list);
-        assert_eq!(found, [Path::new("k/src/b.rs"), Path::new("k/src/lib.rs")]);
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        fs::create_dir_all(root.join("own/src")).unwrap();
+        fs::write(root.join("own/src/lib.rs"), "").unwrap();
+        let list = format!(
+            "/r/target/x.d: k/src/a.rs\n\nk/src/a.rs:\n{0}/k/src/b.rs:\n/usr/core.rs:\n\
+             src/lib.rs:\n\n# env-dep:X=y\n",
+            root.display()
+        );
+        let found = listed(root, "own", &list);
+        let expected = ["k/src/a.rs", "k/src/b.rs", "own/src/lib.rs"];
+        assert_eq!(found, expected.map(PathBuf::from));
     }
 }

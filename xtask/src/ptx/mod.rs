@@ -10,7 +10,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::{Error, root};
+use build::{UNITS, Unit};
 use stamp::Stamp;
+use toolchain::Toolchain;
 
 /// What `cargo xtask ptx` is asked to do; without options, to build.
 #[derive(clap::Args)]
@@ -24,42 +26,39 @@ pub(crate) struct Arguments {
     assemble: bool,
 }
 
-/// Where the PTX is, from the repository's root.
-const FILE: &str = "heap-kernels/ptx/heap.sm_80.ptx";
-
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
-    let file = root().join(FILE);
     if !arguments.check && !arguments.assemble {
-        return build(&file);
+        let toolchain = toolchain::find()?;
+        println!("building with {}", toolchain.version);
+        return UNITS.iter().try_for_each(|unit| build(&toolchain, unit));
     }
     if arguments.check {
-        check(&file)?;
+        UNITS.iter().try_for_each(|unit| check(unit.file))?;
     }
     if arguments.assemble {
-        assemble::run(&file)?;
+        assemble::run(&root().join(UNITS[0].file))?;
     }
     Ok(())
 }
 
-fn build(file: &Path) -> Result<(), Error> {
-    let toolchain = toolchain::find()?;
-    println!("building with {}", toolchain.version);
-    let built = build::kernels(&root(), &toolchain)?;
+fn build(toolchain: &Toolchain, unit: &Unit) -> Result<(), Error> {
+    let built = build::kernels(&root(), toolchain, unit)?;
     let stamp = Stamp::new(&root(), &toolchain.version, &built.sources, &built.ptx)?;
-    write(file, &format!("{stamp}{}", built.ptx))?;
-    println!("wrote {FILE}, {} sources", built.sources.len());
+    write(&root().join(unit.file), &format!("{stamp}{}", built.ptx))?;
+    println!("wrote {}, {} sources", unit.file, built.sources.len());
     Ok(())
 }
 
-fn check(file: &Path) -> Result<(), Error> {
-    let text = fs::read_to_string(file).map_err(Error::file(file))?;
+fn check(name: &str) -> Result<(), Error> {
+    let file = root().join(name);
+    let text = fs::read_to_string(&file).map_err(Error::file(&file))?;
     let reasons = stamp::stale(&root(), &text)?;
     if reasons.is_empty() {
-        println!("{FILE} is up to date");
+        println!("{name} is up to date");
         return Ok(());
     }
     Err(Error::Other(format!(
-        "{FILE} is stale: {}; run `cargo xtask ptx` and commit the file",
+        "{name} is stale: {}; run `cargo xtask ptx` and commit the file",
         reasons.join(", ")
     )))
 }
