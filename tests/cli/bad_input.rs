@@ -28,7 +28,7 @@ fn bad_usage_is_refused_in_one_line() {
         ),
         (
             &["run", "--backend", "cuda"],
-            &["'cuda'", "only the backend cpu"],
+            &["'cuda'", "the backend cpu only"],
         ),
         (&["run", "--events"], &["--events <N>"]),
         (

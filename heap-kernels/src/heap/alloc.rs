@@ -111,7 +111,7 @@ impl<M: Mem> Heap<M> {
         if warp.lane() == leader {
             answer = self.alloc_one(warp.shard(), total);
         }
-        let base = answer.from_lane(warp, active, leader).decode()?;
+        let base = answer.shuffled(warp, active, leader).decode()?;
         Ok(WarpBlock {
             base,
             offset: base + before,
@@ -184,7 +184,7 @@ impl<M: Mem> Heap<M> {
             packed = Packed::slots(self.pool.top_slots(shard, class, peers.count_ones()));
             self.handed_out(shard, packed.served());
         }
-        let packed = packed.from_lane(warp, peers, leader);
+        let packed = packed.shuffled(warp, peers, leader);
         let rank = (peers & below(warp.lane())).count_ones();
         if rank < packed.served() {
             return Ok(self.slot_offset(packed.grant(), rank));
@@ -211,7 +211,7 @@ impl<M: Mem> Heap<M> {
                 }
                 self.handed_out(request.shard, packed.served());
             }
-            let packed = packed.from_lane(warp, peers, leader);
+            let packed = packed.shuffled(warp, peers, leader);
             let rank = (peers & below(warp.lane())).count_ones();
             if packed.is_nothing() || rank < packed.served() {
                 return self.place_of(packed, rank);

@@ -49,7 +49,7 @@ impl Answer {
 
     /// The answer of lane `lane`, for all lanes of `mask`.
     #[inline]
-    pub(super) fn from_lane<W: Warp>(self, warp: &W, mask: Mask, lane: u32) -> Self {
+    pub(super) fn shuffled<W: Warp>(self, warp: &W, mask: Mask, lane: u32) -> Self {
         Self(warp.shuffle(mask, self.0, lane))
     }
 }
@@ -83,7 +83,7 @@ impl Packed {
 
     /// What lane `lane` has, for all lanes of `mask`.
     #[inline]
-    pub(super) fn from_lane<W: Warp>(self, warp: &W, mask: Mask, lane: u32) -> Self {
+    pub(super) fn shuffled<W: Warp>(self, warp: &W, mask: Mask, lane: u32) -> Self {
         Self(Grant::from_words(
             warp.shuffle(mask, self.0.place(), lane),
             warp.shuffle(mask, self.0.mask(), lane),
@@ -143,7 +143,7 @@ mod tests {
             AllocError::Contended,
         ] {
             let lane = SingleLane::new(0);
-            let answer = Answer::error(error).from_lane(&lane, 1, 0);
+            let answer = Answer::error(error).shuffled(&lane, 1, 0);
             assert!(answer.is_error() && answer.decode() == Err(error));
         }
     }

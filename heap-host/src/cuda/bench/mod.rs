@@ -134,7 +134,7 @@ impl BenchReport {
 }
 
 /// Opens card `index` with as much of the driver's own device heap as
-/// [`bench`] measures.
+/// [`bench()`] measures.
 ///
 /// # Errors
 ///
