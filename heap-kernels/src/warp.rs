@@ -19,8 +19,9 @@ pub const LANES: u32 = 32;
 ///   same set from the same call; lanes of one warp that are not in it run
 ///   elsewhere or not at all, and it may be smaller than the hardware's;
 /// - a collective returns to each lane in `mask` a result computed from the
-///   values of exactly the lanes in `mask`, and orders memory among them as a
-///   barrier of the warp does.
+///   values of exactly the lanes in `mask`;
+/// - [`sync`](Self::sync) orders memory among the lanes of `mask` as a barrier
+///   of the warp does; the other collectives need not.
 ///
 /// The heap in turn calls a collective only with a mask that contains the
 /// caller and was agreed on by all its lanes, and all of them call the same
@@ -44,7 +45,7 @@ pub unsafe trait Warp {
     /// Bitwise or of the lanes' values.
     fn reduce_or(&self, mask: Mask, value: u64) -> u64;
 
-    /// A barrier among the lanes of `mask`.
+    /// A barrier among the lanes of `mask`, also for memory.
     fn sync(&self, mask: Mask);
 
     /// A number that spreads concurrent warps over shards: the multiprocessor

@@ -68,7 +68,10 @@ mod on_card {
     use crate::cli::progress;
 
     pub(super) fn bench(args: &BenchArgs) -> Result<(), CliError> {
-        let gpu = cuda::open_for_bench(args.device).map_err(CliError::work)?;
+        let gpu = cuda::open_for_bench(args.device).map_err(|error| match error {
+            cuda::GpuError::NoSuchDevice { .. } => CliError::usage(error),
+            error => CliError::work(error),
+        })?;
         let mut options = BenchOptions {
             pool_bytes: args.pool,
             rounds: args.rounds,

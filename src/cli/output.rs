@@ -39,11 +39,6 @@ pub(super) fn report_error(message: &str) {
     let _ = writeln!(stderr().lock(), "error: {line}");
 }
 
-/// Writes a line to standard error, if anybody listens there.
-pub(super) fn note(line: &str) {
-    let _ = writeln!(stderr().lock(), "{line}");
-}
-
 /// A table whose first column is text and whose others are numbers.
 pub(super) fn table<const N: usize>(header: [&str; N], rows: Vec<[String; N]>) -> String {
     let mut table = Table::new();

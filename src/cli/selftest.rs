@@ -5,7 +5,7 @@ use device_heap::selftest::{self, Backend, Options, Progress, Report, Row, Selft
 use indicatif::ProgressBar;
 
 use super::error::CliError;
-use super::output::{self, mib, print, print_json};
+use super::output::{mib, print, print_json};
 use super::{number, progress, size};
 
 pub(super) const EXAMPLES: &str = "\
@@ -135,9 +135,12 @@ fn show(bar: &ProgressBar, progress: Progress<'_>) {
         Progress::Soaked(done, of) => {
             bar.set_message(format!("soak: {} %", done.saturating_mul(100) / of.max(1)));
         }
-        // Also where nobody watches: a run that is cut short has said so far.
-        Progress::Ended(row) if bar.is_hidden() => output::note(&line(row)),
-        Progress::Ended(row) => bar.println(line(row)),
+        Progress::Ended(row) => {
+            // With -v also where nobody watches: what a run that is cut short
+            // has come to.
+            tracing::info!("{}", line(row));
+            bar.println(line(row));
+        }
         _ => {}
     }
 }

@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 
 use cust::error::CudaError;
-use heap_kernels::{Corruption, FormatError};
+use heap_kernels::FormatError;
 
 use super::driver;
 
@@ -12,9 +12,7 @@ use super::driver;
 #[non_exhaustive]
 pub enum GpuError {
     /// There is no driver on this machine.
-    #[error(
-        "this machine has no NVIDIA driver ({reason}); install one, or use the CPU backend (--backend cpu)"
-    )]
+    #[error("this machine has no NVIDIA driver ({reason}); install one, or use a CPU backend")]
     NoDriver {
         /// What the system's loader says.
         reason: String,
@@ -80,15 +78,6 @@ pub enum GpuError {
     },
 }
 
-impl From<Corruption> for GpuError {
-    fn from(corruption: Corruption) -> Self {
-        Self::Damaged {
-            what: corruption.what.to_owned(),
-            at: corruption.at,
-        }
-    }
-}
-
 impl GpuError {
     pub(super) fn new(call: &'static str, code: CudaError) -> Self {
         let name = format!("{code:?}");
@@ -109,9 +98,16 @@ impl GpuError {
 
 /// The driver's own words for an error.
 fn describe(code: CudaError) -> String {
+    // Two errors are cust's own, and no numbers that the driver knows.
+    if matches!(
+        code,
+        CudaError::InvalidMemoryAllocation | CudaError::OptixError
+    ) {
+        return "found before the driver was asked".to_owned();
+    }
     let mut text = std::ptr::null();
-    // SAFETY: the driver gets the number that it returned itself, and looks it
-    // up; the type's own conversion would do no more.
+    // SAFETY: a number that the driver returned itself, which it looks up; the
+    // type's own conversion would do no more.
     let found = unsafe {
         let raw = std::mem::transmute::<u32, cust::sys::cudaError_enum>(code as u32);
         cust::sys::cuGetErrorString(raw, &raw mut text)

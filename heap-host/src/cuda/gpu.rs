@@ -84,6 +84,14 @@ pub struct Gpu {
     info: DeviceInfo,
 }
 
+impl Drop for Gpu {
+    fn drop(&mut self) {
+        // The module is unloaded in the calling thread's current context; a
+        // failure leaves it to the end of the process.
+        let _ = self.enter();
+    }
+}
+
 /// How a card is opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GpuOptions {
@@ -200,6 +208,7 @@ impl Gpu {
         if threads == 0 {
             return Ok(());
         }
+        self.enter()?;
         let function = self
             .module
             .get_function(kernel)

@@ -1,5 +1,6 @@
-//! Looking into a heap on a card. Everything here waits for the stream.
+//! Looking into a heap on a card. What returns something waits for the card.
 
+use cust::context::CurrentContext;
 use cust::memory::{CopyDestination, DeviceBuffer};
 use cust::stream::Stream;
 use heap_kernels::{ClassStats, FreeError, Offender, Stats, Survey, Tally};
@@ -34,6 +35,9 @@ impl DevicePool {
         after: &[u64],
     ) -> Result<Vec<u64>, GpuError> {
         let out = DeviceBuffer::<u64>::zeroed(words).call("cuMemAlloc")?;
+        // Fills and copies so far are on the driver's default stream, for which
+        // the caller's stream need not wait.
+        CurrentContext::synchronize().call("cuCtxSynchronize")?;
         let mut arguments = vec![self.handle_address()];
         arguments.extend(before);
         arguments.push(address(&out));

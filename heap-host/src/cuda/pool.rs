@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cust::context::CurrentContext;
 use cust::memory::{DeviceBuffer, DeviceSlice};
 use cust::stream::Stream;
 use heap_kernels::{Config, Geometry, HeapHandle};
@@ -9,7 +10,8 @@ use heap_kernels::{Config, Geometry, HeapHandle};
 use super::error::{GpuError, Named};
 use super::gpu::Gpu;
 
-/// Alignment of a pool's first byte: no request may ask for more.
+/// Alignment of a pool's first byte: requests up to it are met as well at any
+/// place of the pool.
 const BASE_ALIGNMENT: u64 = 1 << 21;
 
 /// Threads per block of a launch that walks a list; fewer are one block.
@@ -46,6 +48,9 @@ impl Sizes<'_> {
 /// A pool in the memory of a card, and the heap in it. All its work is
 /// enqueued on streams that the caller names; any number of streams may use
 /// one pool at once, and one card may have any number of pools.
+///
+/// A method that enqueues returns before the card has done it: arrays that it
+/// names have to live so long. Dropping a `DeviceBuffer` waits for the card.
 #[derive(Debug)]
 pub struct DevicePool {
     /// The handle, where kernels read it.
@@ -55,9 +60,16 @@ pub struct DevicePool {
     gpu: Arc<Gpu>,
 }
 
+impl Drop for DevicePool {
+    fn drop(&mut self) {
+        // Memory is freed in the calling thread's current context.
+        let _ = self.gpu.enter();
+    }
+}
+
 impl DevicePool {
     /// Takes `bytes` of the card's memory, metadata included, and formats a
-    /// heap in them, on `stream`.
+    /// heap in them, on `stream`, which it waits for.
     ///
     /// # Errors
     /// [`GpuError`] where the card has not so much memory free, or where the
@@ -89,7 +101,12 @@ impl DevicePool {
             handle,
             gpu: Arc::clone(gpu),
         };
+        // The copy above is on the driver's default stream, for which a stream
+        // of the caller's need not wait; and whoever gets the pool may use it
+        // from any stream at once.
+        CurrentContext::synchronize().call("cuCtxSynchronize")?;
         pool.reset(stream)?;
+        stream.synchronize().call("cuStreamSynchronize")?;
         Ok(pool)
     }
 

@@ -16,9 +16,13 @@ use intrinsics::{atomic, warp};
 
 impl HeapHandle {
     /// The heap that the handle stands for.
+    ///
+    /// # Safety
+    ///
+    /// The handle is that of a pool in this device's memory, which was formatted.
     #[must_use]
     #[inline]
-    pub const fn heap(&self) -> &Heap<DeviceMem> {
+    pub const unsafe fn heap(&self) -> &Heap<DeviceMem> {
         // SAFETY: the heap is `repr(C)` with the handle's fields in the
         // handle's order: base, length, geometry.
         unsafe { &*(&raw const *self).cast() }
@@ -109,7 +113,7 @@ unsafe impl Mem for DeviceMem {
 pub struct DeviceWarp;
 
 // SAFETY: each method is the hardware's collective with the given mask, whose
-// lanes the heap has agreed on; the barrier semantics are those of `.sync`.
+// lanes the heap has agreed on. Only `sync` orders memory among them.
 unsafe impl Warp for DeviceWarp {
     #[inline]
     fn lane(&self) -> u32 {

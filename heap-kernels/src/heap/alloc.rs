@@ -111,7 +111,9 @@ impl<M: Mem> Heap<M> {
         if warp.lane() == leader {
             answer = self.alloc_one(warp.shard(), total);
         }
-        let base = answer.shuffled(warp, active, leader).decode()?;
+        let answer = answer.shuffled(warp, active, leader);
+        warp.sync(active);
+        let base = answer.decode()?;
         Ok(WarpBlock {
             base,
             offset: base + before,
@@ -185,6 +187,8 @@ impl<M: Mem> Heap<M> {
             self.handed_out(shard, packed.served());
         }
         let packed = packed.shuffled(warp, peers, leader);
+        // What each lane does to its block comes after the leader's acquire.
+        warp.sync(peers);
         let rank = (peers & below(warp.lane())).count_ones();
         if rank < packed.served() {
             return Ok(self.slot_offset(packed.grant(), rank));
@@ -212,6 +216,7 @@ impl<M: Mem> Heap<M> {
                 self.handed_out(request.shard, packed.served());
             }
             let packed = packed.shuffled(warp, peers, leader);
+            warp.sync(peers);
             let rank = (peers & below(warp.lane())).count_ones();
             if packed.is_nothing() || rank < packed.served() {
                 return self.place_of(packed, rank);

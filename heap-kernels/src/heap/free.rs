@@ -51,6 +51,8 @@ impl<M: Mem> Heap<M> {
             let freed = self.clear_slots(warp.shard(), slot, slot.bit);
             return self.freed(offset, slot.bit, freed);
         }
+        // What each lane did to its block comes before the leader's release.
+        warp.sync(peers);
         let leader = peers.trailing_zeros();
         let mut freed = 0;
         if warp.lane() == leader {

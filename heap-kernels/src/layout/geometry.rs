@@ -194,10 +194,10 @@ impl Geometry {
     fn parts(page_shift: u32, shards: u32, classes: u32) -> Self {
         let counters = FIXED + (u64::from(classes) * 16).next_multiple_of(LINE);
         let heads = counters + COUNTERS;
-        // Heads, then demands; apart, since both are written.
-        let heads_stride = 2 * (u64::from(classes) * 8).next_multiple_of(LINE);
-        // One more than the shards: the stack aside, see `slab::purge`.
-        let shard_counters = heads + heads_stride * (u64::from(shards) + 1);
+        let heads_stride = (u64::from(classes) * 8).next_multiple_of(LINE);
+        // Heads for one more than the shards, the stack aside (see `slab::purge`);
+        // then demands, which have the same stride, for the shards alone.
+        let shard_counters = heads + heads_stride * (2 * u64::from(shards) + 1);
         Self {
             len: 0,
             page_shift,
@@ -417,7 +417,7 @@ mod tests {
                 (0, FIXED),
                 (FIXED, u64::from(g.classes) * 16),
                 (g.counters, COUNTERS),
-                (g.heads, g.heads_stride * (u64::from(g.shards) + 1)),
+                (g.heads, g.heads_stride * (2 * u64::from(g.shards) + 1)),
                 (g.shard_counters, LINE * u64::from(g.shards)),
                 (g.descriptors, 16 * g.pages),
                 (g.page_words, 8 * g.pages),

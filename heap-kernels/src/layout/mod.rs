@@ -226,7 +226,7 @@ impl<M: Mem> Pool<M> {
     /// about to be provided for.
     #[inline]
     pub(crate) const fn demand_at(&self, shard: u32, class: u32) -> u64 {
-        self.head_at(shard, class) + self.geo.heads_stride / 2
+        self.head_at(self.geo.shards + 1 + shard, class)
     }
 
     #[inline]

@@ -84,39 +84,20 @@ impl<M: Mem> Pool<M> {
     /// Where to look on after a claim of the run at `start` was lost. Lanes
     /// that met there would meet at the next hole again, and at the one after
     /// it: so each takes a number, and goes as many run lengths away as that
-    /// hashes to, in a range that doubles with every attempt. Whole lengths,
-    /// so that lanes that met there leave no gaps between their runs.
+    /// hashes to, in a range that doubles with every attempt.
     fn scatter(&self, start: u64, request: &RunRequest, attempt: u32) -> u64 {
-        let pages = request.pages;
-        let (below, above) = (start / pages, (self.geo.pages - start) / pages - 1);
-        let range = (below + above).min(64 << attempt.min(20));
-        if range == 0 {
-            return (start + 1) % self.geo.pages;
-        }
         let shard = self.geo.shard_of(request.spread);
         let at = self.shard_counter_at(ShardCounter::Conflicts, shard);
         let number = self.mem.fetch_add(at, 1, Order::Relaxed);
         let seed = u64::from(shard) << 32 | number & u64::from(u32::MAX);
         // Fibonacci hashing: the high bits of a product with 2^64 over phi.
-        let away = (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % range;
-        // First fits go on upwards, runs at a hole's high end downwards.
-        let upwards = if request.place == Place::Low {
-            away < above
-        } else {
-            away >= below
-        };
-        // What is left of the way when one direction is used up.
-        let left = match (request.place == Place::Low, upwards) {
-            (true, false) => away - above,
-            (false, true) => away - below,
-            _ => away,
-        };
-        let distance = (left + 1) * pages;
-        if upwards {
-            start + distance
-        } else {
-            start - distance
-        }
+        let hash = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        away(
+            start,
+            request,
+            self.geo.pages,
+            hash % (64 << attempt.min(20)),
+        )
     }
 
     pub(crate) fn note_used(&self, pages: u64) {
@@ -167,5 +148,31 @@ impl<M: Mem> Pool<M> {
             }
         }
         true
+    }
+}
+
+/// The start of another run of `all` pages that lies `number` (modulo as many
+/// as there are) whole lengths away from `start`: so lanes that met there leave
+/// no gaps between their runs. First fits go on upwards, runs at a hole's high
+/// end downwards, until that direction is used up.
+fn away(start: u64, request: &RunRequest, all: u64, number: u64) -> u64 {
+    let pages = request.pages;
+    let (below, above) = (start / pages, ((all - start) / pages).saturating_sub(1));
+    if below + above == 0 {
+        return (start + 1) % all;
+    }
+    let steps = number % (below + above);
+    let upwards_first = request.place == Place::Low;
+    let first = if upwards_first { above } else { below };
+    let (upwards, left) = if steps < first {
+        (upwards_first, steps)
+    } else {
+        (!upwards_first, steps - first)
+    };
+    let distance = (left + 1) * pages;
+    if upwards {
+        start + distance
+    } else {
+        start - distance
     }
 }

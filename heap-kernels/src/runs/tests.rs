@@ -1,6 +1,8 @@
 use std::vec::Vec;
 
-use super::{NoRun, Place, RunRequest};
+use proptest::prelude::*;
+
+use super::{NoRun, Place, RunRequest, away};
 use crate::Config;
 use crate::heap::tests::Owned;
 
@@ -130,4 +132,35 @@ fn large_alignments_are_met_where_a_hole_allows_it() {
         spread: 0,
     };
     assert_eq!(pool.take_run(&wanted), Err(NoRun::Nothing));
+}
+
+proptest! {
+    #[test]
+    fn lanes_that_lost_a_claim_go_whole_lengths_away(
+        all in 1u64..5000,
+        place in 0u8..3,
+        seeds: (u64, u64, u64),
+    ) {
+        let pages = 1 + seeds.0 % all;
+        let start = seeds.1 % (all - pages + 1);
+        let request = RunRequest {
+            pages,
+            align: 4096,
+            place: [Place::Best, Place::Low, Place::High][usize::from(place)],
+            spread: 0,
+        };
+        let others = start / pages + ((all - start) / pages - 1);
+        let to = away(start, &request, all, seeds.2);
+        if others == 0 {
+            prop_assert_eq!(to, (start + 1) % all);
+        } else {
+            prop_assert!(to + pages <= all && to != start);
+            prop_assert!(to.abs_diff(start).is_multiple_of(pages));
+            // As many numbers lead to as many places, the nearest one first.
+            let places: std::collections::BTreeSet<_> =
+                (0..others).map(|number| away(start, &request, all, number)).collect();
+            prop_assert_eq!(places.len() as u64, others);
+            prop_assert_eq!(away(start, &request, all, 0).abs_diff(start), pages);
+        }
+    }
 }

@@ -27,10 +27,11 @@ impl<M: Mem> Pool<M> {
             self.release_run(page, pages);
             return Err(NoRun::Contended);
         };
-        // The flag LISTED is set, so the link word is this lane's.
+        // The flag LISTED is set, so the link word is this lane's. Release: who
+        // walks along a stack and gets here sees that the descriptor was freed.
         let link = Link::new(page as u32, None);
         self.mem
-            .store(self.link_at(descriptor), link.0, Order::Relaxed);
+            .store(self.link_at(descriptor), link.0, Order::Release);
         for index in 0..shape.pages {
             let word = PageWord::slab(class, index, descriptor);
             let at = self.page_word_at(page + u64::from(index));

@@ -1,6 +1,6 @@
 //! Empty slabs become pages again.
 
-use crate::layout::words::State;
+use crate::layout::words::{Link, State};
 use crate::layout::{Counter, Pool};
 use crate::mem::{Fault, Mem, Order};
 
@@ -78,9 +78,12 @@ impl<M: Mem> Pool<M> {
     /// the counter says so.
     ///
     /// Walks along the stacks without taking anything off. Others may change
-    /// them under its feet, and lead it from one stack to another: what it
-    /// misses then is no matter, since a change keeps a search from proving
-    /// anything, and what it finds it asks whether it is empty.
+    /// them under its feet, and lead it from one stack to another. What it finds
+    /// it asks whether it is empty. What it misses is no matter: a node's link
+    /// gets another value only by a push, which counts as a change after it, or
+    /// once its descriptor was freed, which counts as one before; so either the
+    /// search sees that something changed, or it changes after its proof, which
+    /// holds no longer then.
     #[inline(never)]
     pub(crate) fn reclaim(&self) -> bool {
         let (mut any, mut steps) = (false, self.geo.pages);
@@ -105,7 +108,9 @@ impl<M: Mem> Pool<M> {
             && let Some(left) = steps.checked_sub(1)
         {
             *steps = left;
-            next = self.link(descriptor).below();
+            // Acquire: see `form`.
+            let link = self.mem.load(self.link_at(descriptor), Order::Acquire);
+            next = Link(link).below();
             any |= self.retire(descriptor);
         }
         any

@@ -168,18 +168,23 @@ impl<M: Mem> Pool<M> {
         // Relaxed: a hint. What a stopped lane leaves here shifts the multiples.
         let before = self.mem.fetch_add(at, lanes.into(), Order::Relaxed);
         let forms = before == 0 || before / slots != (before + u64::from(lanes)) / slots;
-        let mut result = Err(NoRun::Nothing);
+        let (mut result, mut contended) = (Err(NoRun::Nothing), false);
         // Who forms looks again, too: somebody may have done so meanwhile.
         let mut looks = if forms { 1 } else { M::PATIENCE };
         while result.is_err() && looks > 0 {
             result = self.take_slots(shard, class, lanes);
+            contended |= result == Err(NoRun::Contended);
             looks -= 1;
         }
         if result.is_err() && (!forms || self.is_half_used()) {
             result = self.take_far(class, lanes);
+            contended |= result == Err(NoRun::Contended);
         }
         if result.is_err() {
             result = self.form(shard, class, lanes);
+        }
+        if contended && result == Err(NoRun::Nothing) {
+            result = Err(NoRun::Contended);
         }
         self.mem.fetch_sub(at, lanes.into(), Order::Relaxed);
         result

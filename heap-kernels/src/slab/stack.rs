@@ -224,6 +224,10 @@ impl<M: Mem> Pool<M> {
     /// Makes a retired slab's descriptor free. The credits stay: a lane that
     /// has subtracted some by mistake will add them back.
     pub(super) fn free_descriptor(&self, descriptor: u32) {
+        // First: a walk along the stacks (see `reclaim`) that has been at this
+        // node may be led away by what its next owner writes, and must not take
+        // that for a proof.
+        self.note_change();
         let at = self.state_at(descriptor);
         self.mem
             .fetch_and(at, !(State::DEAD | State::CLASS), Order::AcqRel);

@@ -27,9 +27,8 @@ pub fn word_use(geometry: &Geometry, at: u64) -> WordUse {
         Counter::OffenderOffset,
     ];
     let counts_blocks = (geometry.shard_counters..geometry.descriptors).contains(&at);
-    let heads = geometry.heads..geometry.shard_counters;
-    let demand = heads.contains(&at)
-        && (at - geometry.heads) % geometry.heads_stride >= geometry.heads_stride / 2;
+    let demands = geometry.heads + geometry.heads_stride * (u64::from(geometry.shards) + 1);
+    let demand = (demands..geometry.shard_counters).contains(&at);
     let history = (geometry.history_bits..geometry.dirty).contains(&at);
     if at < geometry.counters {
         WordUse::Constant

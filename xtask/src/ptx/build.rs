@@ -19,12 +19,11 @@ pub(super) const SETTINGS: &str = "target-cpu=sm_80 location-detail=none feature
 const REGISTERS: u32 = 64;
 
 /// Kernels with that limit begin with one of these.
-const LIMITED: [&str; 8] = [
+const LIMITED: [&str; 7] = [
     "dh_alloc",
     "dh_free",
     "dh_realloc",
     "dh_churn",
-    "dh_drain",
     "dh_wander",
     "dh_swap",
     "dh_reclaim",

@@ -176,7 +176,9 @@ pub fn bench(
         }
         if threads == 1 << 20 {
             for &size in &options.sizes {
-                add(extra::churn(&cell, size)?.over(w));
+                if cell.fits(size) {
+                    add(extra::churn(&cell, size)?.over(w));
+                }
             }
             for &size in &options.sizes {
                 add(extra::full(&timer, options, size)?.over(w));

@@ -23,14 +23,6 @@ pub unsafe extern "ptx-kernel" fn dh_delay(ticks: u64) {
     while thread::clock().wrapping_sub(start) < ticks {}
 }
 
-/// Nothing: what a launch costs by itself.
-///
-/// # Safety
-///
-/// None needed.
-#[unsafe(no_mangle)]
-pub unsafe extern "ptx-kernel" fn dh_nothing() {}
-
 /// W: each thread writes one pointer.
 ///
 /// # Safety

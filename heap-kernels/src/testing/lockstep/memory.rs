@@ -97,6 +97,8 @@ fn check_range(name: &str, at: u64, bytes: u64, len: u64) {
 // is no access of this memory.
 unsafe impl<M: Mem> Mem for LockstepMem<M> {
     const SCOPE: Scope = M::SCOPE;
+    // More than once, as on a card, so that lanes do wait, and stop waiting.
+    const PATIENCE: u32 = 4;
     const FAULT: Fault = M::FAULT;
 
     fn len(&self) -> u64 {
