@@ -356,6 +356,14 @@ impl<M: Mem> Heap<M> {
         let geo = &self.pool.geo;
         let classes = u64::from(geo.classes);
         let (shard, class) = ((stack / classes) as u32, (stack % classes) as u32);
+        if shard < geo.shards {
+            let demand = self.pool.demand_at(shard, class);
+            ensure(
+                self.pool.mem.load(demand, Order::Acquire) == 0,
+                "lanes are said to wait for a slab that do not",
+                u64::from(class),
+            )?;
+        }
         let mut next = self.pool.head(shard, class, Order::Acquire).top();
         let mut hung = 0;
         while let Some(descriptor) = next {

@@ -4,6 +4,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::{AllocError, FreeError, Heap, Request};
+use crate::mem::{Mem, Order};
 use crate::{Config, HostMem, Place, SingleLane};
 
 const MIB: u64 = 1 << 20;
@@ -344,4 +345,15 @@ fn churn(heap: &Heap<HostMem>, thread: u32) {
     for (block, _) in live {
         heap.free(&lane, block).unwrap();
     }
+}
+
+#[test]
+fn a_demand_that_nobody_has_any_more_is_found() {
+    let pool = Owned::new(4 * MIB, &Config::default());
+    let inner = &pool.heap.pool;
+    inner
+        .mem
+        .fetch_add(inner.demand_at(0, 3), 5, Order::Relaxed);
+    let found = pool.heap.check().unwrap_err();
+    assert_eq!((found.at, found.what.contains("wait")), (3, true));
 }
