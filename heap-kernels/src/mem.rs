@@ -91,6 +91,12 @@ pub unsafe trait Mem {
     /// looking. It may be any number, and changes no result.
     const PATIENCE: u32 = 1;
 
+    /// Lets others go on between two of those looks.
+    #[inline]
+    fn pause(&self) {
+        core::hint::spin_loop();
+    }
+
     /// The planted fault, `None` outside of tests.
     #[doc(hidden)]
     const FAULT: Fault = Fault::None;

@@ -38,6 +38,14 @@ pub mod thread {
         unsafe { nvptx::_grid_dim_x() as u64 * nvptx::_block_dim_x() as u64 }
     }
 
+    /// Lets other warps go on for about so many nanoseconds, twice as many at
+    /// most.
+    #[inline]
+    pub fn sleep(nanoseconds: u32) {
+        // SAFETY: touches no memory.
+        unsafe { asm!("nanosleep.u32 {};", in(reg32) nanoseconds, options(nomem, nostack)) };
+    }
+
     /// Ticks of the multiprocessor's clock.
     #[must_use]
     #[inline]

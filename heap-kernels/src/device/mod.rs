@@ -12,7 +12,7 @@ pub mod intrinsics;
 use crate::heap::{Heap, HeapHandle};
 use crate::mem::{Mem, Order, Scope};
 use crate::warp::{Mask, Warp};
-use intrinsics::{atomic, warp};
+use intrinsics::{atomic, thread, warp};
 
 impl HeapHandle {
     /// The heap that the handle stands for.
@@ -50,8 +50,12 @@ impl DeviceMem {
 // methods are single instructions of gpu scope and the stated order.
 unsafe impl Mem for DeviceMem {
     const SCOPE: Scope = Scope::Device;
-    const PATIENCE: u32 = 1024;
+    const PATIENCE: u32 = 4096;
 
+    #[inline]
+    fn pause(&self) {
+        thread::sleep(256);
+    }
     #[inline]
     fn len(&self) -> u64 {
         self.len

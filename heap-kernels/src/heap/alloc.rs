@@ -271,8 +271,10 @@ impl<M: Mem> Heap<M> {
                 return Answer::error(AllocError::OutOfMemory);
             }
             let mut found = pool.take_run(&wanted);
-            if found.is_err() && pool.reclaim() {
-                found = pool.take_run(&wanted);
+            for enough in [pages, u64::MAX] {
+                if found.is_err() && pool.reclaim(enough, shard) {
+                    found = pool.take_run(&wanted);
+                }
             }
             if let Ok(page) = found {
                 pool.begin_run(page, pages);

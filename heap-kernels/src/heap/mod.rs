@@ -192,6 +192,6 @@ impl<M: Mem> Heap<M> {
     /// Gives the pages of empty slabs back that were retained (see
     /// [`Config::retain`]). Linear in the number of pages if there are any.
     pub fn reclaim(&self) {
-        self.pool.reclaim();
+        self.pool.reclaim(u64::MAX, 0);
     }
 }

@@ -222,8 +222,8 @@ impl<M: Mem> Pool<M> {
         self.geo.heads + shard as u64 * self.geo.heads_stride + class as u64 * 8
     }
 
-    /// Lanes that have found nothing on the stack of `class` in `shard` and are
-    /// about to be provided for.
+    /// The demand for slabs of `class` in `shard`: who forms one, and lanes that
+    /// found nothing on the stack.
     #[inline]
     pub(crate) const fn demand_at(&self, shard: u32, class: u32) -> u64 {
         self.head_at(self.geo.shards + 1 + shard, class)

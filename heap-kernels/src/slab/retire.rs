@@ -73,9 +73,13 @@ impl<M: Mem> Pool<M> {
         }
     }
 
-    /// Retires the empty slabs that were retained; says whether any was. Linear
-    /// in the number of stacks and of slabs on them, and nothing to do where
-    /// the counter says so.
+    /// Retires empty slabs that were retained, until that many pages are free
+    /// or all of them are; says whether any was. Linear in the number of stacks
+    /// and of slabs on them, and nothing to do where the counter says so.
+    ///
+    /// It begins at a stack that depends on the shard, so that lanes which need
+    /// pages at the same time take different slabs, and only what they need:
+    /// the other classes keep theirs.
     ///
     /// Walks along the stacks without taking anything off. Others may change
     /// them under its feet, and lead it from one stack to another. What it finds
@@ -85,34 +89,43 @@ impl<M: Mem> Pool<M> {
     /// search sees that something changed, or it changes after its proof, which
     /// holds no longer then.
     #[inline(never)]
-    pub(crate) fn reclaim(&self) -> bool {
-        let (mut any, mut steps) = (false, self.geo.pages);
-        for class in 0..self.geo.classes {
-            if (self.counter(Counter::Empties) as i64) <= 0 {
+    pub(crate) fn reclaim(&self, enough: u64, shard: u32) -> bool {
+        let per_class = u64::from(self.geo.shards) + 1;
+        let stacks = per_class * u64::from(self.geo.classes);
+        // Fibonacci hashing, as where runs scatter.
+        let hash = u64::from(shard).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let (mut freed, mut steps) = (0, self.geo.pages);
+        for stack in hash..hash + stacks {
+            if freed >= enough || (self.counter(Counter::Empties) as i64) <= 0 {
                 break;
             }
-            for shard in 0..=self.geo.shards {
-                any |= self.reclaim_stack(shard, class, &mut steps);
-            }
+            let stack = stack % stacks;
+            let (class, shard) = (stack / per_class, stack % per_class);
+            freed += self.reclaim_stack(shard as u32, class as u32, enough - freed, &mut steps);
         }
-        any
+        freed > 0
     }
 
+    /// Retires empty slabs of one stack likewise: how many pages that freed.
     /// Takes one of `steps` for each slab it looks at: there are not more than
     /// pages as long as nobody moves them.
-    fn reclaim_stack(&self, shard: u32, class: u32, steps: &mut u64) -> bool {
-        let mut any = false;
+    fn reclaim_stack(&self, shard: u32, class: u32, enough: u64, steps: &mut u64) -> u64 {
+        let mut freed = 0;
         // Acquire: the links as their pushers wrote them.
         let mut next = self.head(shard, class, Order::Acquire).top();
         while let Some(descriptor) = next
+            && freed < enough
             && let Some(left) = steps.checked_sub(1)
         {
             *steps = left;
             // Acquire: see `form`.
             let link = self.mem.load(self.link_at(descriptor), Order::Acquire);
             next = Link(link).below();
-            any |= self.retire(descriptor);
+            if self.retire(descriptor) {
+                // Of another class where the walk was led away: a hint then.
+                freed += u64::from(self.shape(class).pages);
+            }
         }
-        any
+        freed
     }
 }

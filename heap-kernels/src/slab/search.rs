@@ -12,6 +12,10 @@ use crate::runs::{NoRun, Place, RunRequest};
 /// A whole search is repeated this often where something changed during it.
 pub(crate) const SEARCHES: u32 = 8;
 
+/// One who forms, in a word of demand: those are counted in its high half, the
+/// lanes that wait in its low half.
+const FORMER: u64 = 1 << 32;
+
 /// What a group of lanes asks for.
 ///
 /// Two words, so that it is passed in registers.
@@ -118,8 +122,11 @@ impl<M: Mem> Pool<M> {
         }
         search.look(self.supply(shard, class, lanes).map(Room::Slots))?;
         search.look(self.take_far(class, lanes).map(Room::Slots))?;
-        if self.reclaim() {
-            search.look(self.form(shard, class, lanes).map(Room::Slots))?;
+        // First as much as a slab takes, then all.
+        for enough in [self.shape(class).pages.into(), u64::MAX] {
+            if self.reclaim(enough, shard) {
+                search.look(self.form(shard, class, lanes).map(Room::Slots))?;
+            }
         }
         for larger in class + 1..self.geo.classes {
             if class_size(larger).is_multiple_of(request.align()) {
@@ -157,24 +164,26 @@ impl<M: Mem> Pool<M> {
     }
 
     /// Slots of a new slab. Of many leaders that find a stack empty at the same
-    /// time, only as many form one as their lanes together need: those that
-    /// bring the demand over a multiple of a slab's slots. The others look a few
-    /// times whether one has come, and at all shards, then form their own; so
-    /// who stops on the way holds nobody up.
+    /// time, only as many form one as their lanes together need; the others look
+    /// again, some times, for what those provide. Then they look at all shards,
+    /// and form their own: so who stops on the way holds nobody up.
     #[inline(never)]
     fn supply(&self, shard: u32, class: u32, lanes: u32) -> Result<Grant, NoRun> {
         let at = self.demand_at(shard, class);
-        let slots = (self.slots(class) as u64).max(1);
-        // Relaxed: a hint. What a stopped lane leaves here shifts the multiples.
-        let before = self.mem.fetch_add(at, lanes.into(), Order::Relaxed);
-        let forms = before == 0 || before / slots != (before + u64::from(lanes)) / slots;
+        // Relaxed: a hint. What a stopped lane leaves here, others wait for in
+        // vain, and not for long.
+        self.mem.fetch_add(at, lanes.into(), Order::Relaxed);
         let (mut result, mut contended) = (Err(NoRun::Nothing), false);
-        // Who forms looks again, too: somebody may have done so meanwhile.
-        let mut looks = if forms { 1 } else { M::PATIENCE };
-        while result.is_err() && looks > 0 {
+        let mut forms = false;
+        for _ in 0..=M::PATIENCE {
+            // Who forms has looked again, too: somebody may have been quicker.
             result = self.take_slots(shard, class, lanes);
             contended |= result == Err(NoRun::Contended);
-            looks -= 1;
+            forms = result.is_err() && self.is_wanted(at, class);
+            if result.is_ok() || forms {
+                break;
+            }
+            self.mem.pause();
         }
         if result.is_err() && (!forms || self.is_half_used()) {
             result = self.take_far(class, lanes);
@@ -183,11 +192,28 @@ impl<M: Mem> Pool<M> {
         if result.is_err() {
             result = self.form(shard, class, lanes);
         }
+        let share = u64::from(lanes) + if forms { FORMER } else { 0 };
+        self.mem.fetch_sub(at, share, Order::Relaxed);
         if contended && result == Err(NoRun::Nothing) {
             result = Err(NoRun::Contended);
         }
-        self.mem.fetch_sub(at, lanes.into(), Order::Relaxed);
         result
+    }
+
+    /// Makes the caller one of those who form a slab, if there are too few for
+    /// the lanes that wait.
+    fn is_wanted(&self, at: u64, class: u32) -> bool {
+        let slots = self.slots(class) as u64;
+        let few = |word: u64| (word / FORMER).saturating_mul(slots) < word % FORMER;
+        // Relaxed: a hint, as above. The load spares most who wait an atomic.
+        if !few(self.mem.load(at, Order::Relaxed)) {
+            return false;
+        }
+        let wanted = few(self.mem.fetch_add(at, FORMER, Order::Relaxed));
+        if !wanted {
+            self.mem.fetch_sub(at, FORMER, Order::Relaxed);
+        }
+        wanted
     }
 
     /// A run for one block that no slab has room for.

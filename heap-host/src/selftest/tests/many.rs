@@ -9,7 +9,8 @@ use super::super::trial::{Trial, random_sizes};
 /// Sizes that a slot of a slab holds, one per round.
 const SIZES: [u64; 10] = [1, 16, 24, 64, 100, 256, 500, 1000, 4096, 8000];
 
-/// The largest size of a mixed launch.
+/// The largest size of a mixed launch. Of the pool a quarter is asked for: where
+/// all lanes begin at once, each shard has a slab of each class.
 const MIXED: u64 = 2000;
 
 pub(super) fn uniform(t: &mut Trial<'_>) -> Step {
@@ -46,7 +47,7 @@ pub(super) fn uniform(t: &mut Trial<'_>) -> Step {
 pub(super) fn mixed(t: &mut Trial<'_>) -> Step {
     let rig = t.pool()?;
     let fresh = rig.stats()?;
-    let (rounds, n) = (t.rounds(10), t.threads_of(&*rig, MIXED / 2 + 160));
+    let (rounds, n) = (t.rounds(10), t.threads_of(&*rig, MIXED));
     t.what = format!(
         "{rounds} rounds of {} threads, 0 to {MIXED} bytes each",
         grouped(n as u64)
