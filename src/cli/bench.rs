@@ -109,7 +109,9 @@ mod on_card {
             } = row;
             format!(": {what}, {bytes} B, {threads} threads: {wrong} wrong")
         });
-        Err(CliError::work(format!("some rounds were not right{row}")))
+        Err(CliError::reported(format!(
+            "some rounds were not right{row}"
+        )))
     }
 
     fn csv(report: &BenchReport) -> Result<String, CliError> {

@@ -75,18 +75,17 @@ pub(super) fn plan(args: &PlanArgs) -> Result<(), CliError> {
     spinner.finish_and_clear();
     let arenas = arenas?;
     let main = &arenas[0];
+    let verdict = judge(main);
+    // Before the report, which says that all went well.
+    if let (Ok(()), Some(out)) = (&verdict, &args.out) {
+        csv::write_plan(out, &main.instance, main.plan.offsets()).map_err(CliError::work)?;
+    }
     if args.json {
         print_json(&report(&arenas, &args.file))?;
     } else {
         print(&text(&arenas))?;
     }
-    judge(main)?;
-    match &args.out {
-        Some(out) => {
-            csv::write_plan(out, &main.instance, main.plan.offsets()).map_err(CliError::reported)
-        }
-        None => Ok(()),
-    }
+    verdict
 }
 
 /// The arena that was asked for, and then a sequence's other one.

@@ -104,17 +104,29 @@ pub(super) fn selftest(args: &SelftestArgs) -> Result<(), CliError> {
     } else {
         print(&table(&report))?;
     }
-    if report.failed == 0 {
-        return Ok(());
+    judge(&report)
+}
+
+/// Whether something was tested, and nothing failed.
+fn judge(report: &Report) -> Result<(), CliError> {
+    let told = |status: Status| {
+        let first = report.tests.iter().find(|row| row.status == status);
+        first.map_or(String::new(), |row| format!("{}: {}", row.name, row.detail))
+    };
+    if report.failed > 0 {
+        let all = report.tests.len();
+        let (failed, first) = (report.failed, told(Status::Failed));
+        return Err(CliError::reported(format!(
+            "{failed} of {all} tests failed; first: {first}"
+        )));
     }
-    let failed = |row: &&Row| row.status == Status::Failed;
-    let first = report.tests.iter().find(failed);
-    let (name, detail) = first.map_or(("", ""), |row| (row.name, &row.detail));
-    Err(CliError::work(format!(
-        "{} of {} tests failed; first: {name}: {detail}",
-        report.failed,
-        report.tests.len()
-    )))
+    if report.passed == 0 {
+        return Err(CliError::reported(format!(
+            "nothing was tested; first: {}",
+            told(Status::Skipped)
+        )));
+    }
+    Ok(())
 }
 
 /// Names on standard output.

@@ -127,3 +127,24 @@ fn devices_are_listed_or_it_is_told_why_not() {
         dheap(&["selftest", "--backend", "cuda"]).failed(1, &["NVIDIA"]);
     }
 }
+
+#[test]
+fn where_nothing_could_be_tested_nothing_is_proved() {
+    let line = [
+        "selftest",
+        "--backend",
+        "cpu",
+        "--only",
+        "random",
+        "--pool",
+        "100TiB",
+    ];
+    let ran = dheap(&[&line[..], &["--json"]].concat());
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert_eq!(ran.stdout.lines().count(), 1, "{ran:?}");
+    assert!(ran.stdout.contains("\"skipped\":1"), "{ran:?}");
+    assert!(
+        ran.stderr.starts_with("error: nothing was tested"),
+        "{ran:?}"
+    );
+}
