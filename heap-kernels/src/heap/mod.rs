@@ -190,7 +190,8 @@ impl<M: Mem> Heap<M> {
     }
 
     /// Gives the pages of empty slabs back that were retained (see
-    /// [`Config::retain`]). Linear in the number of pages if there are any.
+    /// [`Config::retain`]). Linear in the number of stacks and of slabs on them,
+    /// if there are any.
     pub fn reclaim(&self) {
         self.pool.reclaim(u64::MAX, 0);
     }

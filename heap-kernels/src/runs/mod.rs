@@ -10,10 +10,11 @@ use crate::layout::words::Refusal;
 use crate::layout::{Counter, Pool, ShardCounter};
 use crate::mem::{Mem, Order};
 
-/// Where in the pool a page run should lie.
+/// Where in the pool a page run should lie. A request that loses a claim to
+/// others takes what comes first, some way off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Place {
-    /// In the smallest hole that fits, at its high end.
+    /// In the smallest of the first 64 holes that fit, at its high end.
     #[default]
     Best,
     /// As low as it fits: for what lives long.

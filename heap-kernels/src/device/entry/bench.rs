@@ -122,7 +122,7 @@ pub unsafe extern "ptx-kernel" fn dh_driver_free(blocks: *const u64, n: u64) {
 
 /// Each thread frees a block and allocates one of the same size in its place:
 /// thread `i` that at place `(i * step + first) mod n`, with an odd `step` and
-/// `n` a power of two, so that neighbours free blocks that lie apart. `status`
+/// `n` a power of two, so that neighbours free blocks that lie apart. `failed`
 /// counts frees and requests that failed.
 ///
 /// # Safety
