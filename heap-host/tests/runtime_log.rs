@@ -47,7 +47,7 @@ fn the_log_has_the_request_that_fails_as_its_last() {
     let log = Log::default();
     tracing::subscriber::with_default(log.clone(), || {
         let options = Options {
-            pool_bytes: Some(8 << 10),
+            pool_bytes: Some(12 << 10),
             ..Options::default()
         };
         let mut executor = Executor::configure(&tracks(), &options).unwrap();

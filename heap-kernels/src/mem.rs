@@ -61,6 +61,10 @@ pub enum Fault {
     EarlyPages,
     /// Neighbouring lanes of a warp are given the same slot of a grant.
     SameSlot,
+    /// Who takes a slot does not write the word of the page it begins in.
+    NoMark,
+    /// A slab that its shard has outgrown is listed where nobody looks for it.
+    NoAside,
 }
 
 /// The atomic words and the bytes of one pool.
@@ -82,7 +86,7 @@ pub enum Fault {
 /// - a clone or a copy of the value refers to the same memory.
 ///
 /// The heap in turn never passes an offset whose access would pass `len()`.
-pub unsafe trait Mem {
+pub unsafe trait Mem: Clone {
     /// Who may use the pool at the same time.
     const SCOPE: Scope;
 

@@ -107,7 +107,7 @@ fn stopped_claim<P: Plant>() {
 /// A lane looks at the top of a stack, and gets its turn again when that
 /// slab's descriptor belongs to a slab of another class.
 fn recycled_descriptor<P: Plant>() {
-    for seed in 0..300 {
+    for seed in 0..3000 {
         let memory = PoolMemory::new(40 * PAGE, PAGE);
         let config = Config {
             shards: Some(1),
@@ -140,6 +140,45 @@ fn recycled_descriptor<P: Plant>() {
             heap.alloc(lane, Request::new(1000)).unwrap();
         });
         heap.check().unwrap();
+    }
+}
+
+/// Slabs of growing size, whose pages get their words from who takes the slots;
+/// and at the end there is one free slot, in the first and smallest slab, which
+/// its shard has outgrown.
+fn growing_slabs<P: Plant>() {
+    for size in [16, 2000] {
+        let memory = PoolMemory::new(400 * PAGE, PAGE);
+        let config = Config {
+            shards: Some(1),
+            retain: true,
+            ..Config::default()
+        };
+        let heap = Heap::format(faulty::<P>(&memory), &config).unwrap();
+        let lane = SingleLane::new(0);
+        let alloc = |size| heap.alloc(&lane, Request::new(size)).ok();
+        let mut blocks = Vec::new();
+        while heap.stats().used_bytes < 40 * PAGE {
+            blocks.push(alloc(size).unwrap());
+        }
+        // What is left of the pages goes to runs, so that no smaller slab is formed.
+        let mut runs = Vec::new();
+        for pages in [64, 8, 3, 1] {
+            let request = Request::new(pages * PAGE).align(2 * PAGE);
+            runs.extend(std::iter::from_fn(|| heap.alloc(&lane, request).ok()));
+            runs.extend(std::iter::from_fn(|| alloc(pages * PAGE)));
+        }
+        blocks.extend(std::iter::from_fn(|| alloc(size)));
+        heap.check().unwrap();
+        heap.free(&lane, blocks[0]).unwrap();
+        assert_eq!(heap.alloc(&lane, Request::new(size)), Ok(blocks[0]));
+        heap.check().unwrap();
+        for &block in blocks.iter().chain(&runs) {
+            heap.free(&lane, block).unwrap();
+        }
+        heap.check().unwrap();
+        heap.reclaim();
+        assert_eq!(heap.stats().used_bytes, 0);
     }
 }
 
@@ -194,6 +233,11 @@ catches! { full_words:
 
 catches! { stopped_claim:
     NoDirtyHelp, catches_a_claim_that_leaves_a_hole_that_is_none;
+}
+
+catches! { growing_slabs:
+    NoMark, catches_pages_without_a_word;
+    NoAside, catches_an_outgrown_slab_out_of_sight;
 }
 
 catches! { recycled_descriptor:

@@ -38,6 +38,13 @@ pub mod thread {
         unsafe { nvptx::_grid_dim_x() as u64 * nvptx::_block_dim_x() as u64 }
     }
 
+    /// Ends the calling thread.
+    #[inline]
+    pub fn exit() -> ! {
+        // SAFETY: a thread may end anywhere; the kernel waits for no other.
+        unsafe { asm!("exit;", options(nomem, nostack, noreturn)) }
+    }
+
     /// Lets other warps go on for about so many nanoseconds, twice as many at
     /// most.
     #[inline]

@@ -2,13 +2,15 @@
 
 use super::answer::{Answer, Packed, Size};
 use super::{AllocError, Heap, Request};
-use crate::layout::classes::{UNIT, class_of, class_size};
-use crate::layout::{Counter, ShardCounter};
+use crate::layout::classes::{LAZY_CLASS, UNIT, class_of, class_of_u32, class_size, slot_start};
+use crate::layout::words::{PageUse, PageWord, SlabKind};
+use crate::layout::{Counter, Pool, ShardCounter};
 use crate::mem::{Fault, Mem, Order};
 use crate::runs::{NoRun, Place, RunRequest};
 use crate::slab::Grant;
 use crate::slab::search::{SEARCHES, SmallRequest};
 use crate::slab::slots::{lowest, select};
+use crate::slab::stack::Begun;
 use crate::warp::{Mask, Warp};
 
 /// One block for all lanes that asked together, and a lane's part of it.
@@ -18,6 +20,23 @@ pub struct WarpBlock {
     pub base: u64,
     /// Offset of the calling lane's part, aligned to 16 bytes.
     pub offset: u64,
+}
+
+/// What the usual way of an allocation leaves to be done: for lanes that want one
+/// class, where something was begun; or all of it, where there are no such lanes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rest {
+    peers: Mask,
+    class: u32,
+    begun: Begun,
+}
+
+impl Rest {
+    const UNUSUAL: Self = Self {
+        peers: 0,
+        class: 0,
+        begun: Begun::NOTHING,
+    };
 }
 
 const fn below(lane: u32) -> Mask {
@@ -40,15 +59,51 @@ impl<M: Mem> Heap<M> {
     /// [`AllocError`], for each lane by itself.
     #[inline]
     pub fn alloc<W: Warp>(&self, warp: &W, request: Request) -> Result<u64, AllocError> {
-        let Request { size, align, place } = request;
+        match self.alloc_quick(&self.pool.hot(), warp, request) {
+            Ok(offset) => Ok(offset),
+            Err(rest) => self.alloc_slow(warp, request, rest).decode(),
+        }
+    }
+
+    /// The usual way of [`alloc`](Self::alloc). `hot` is a copy of the pool.
+    ///
+    /// # Errors
+    ///
+    /// What is left, for [`alloc_slow`](Self::alloc_slow).
+    #[inline(always)]
+    pub(crate) fn alloc_quick<W: Warp>(
+        &self,
+        hot: &Pool<M>,
+        warp: &W,
+        request: Request,
+    ) -> Result<u64, Rest> {
+        let Request { size, align, .. } = request;
         // Every slot has an alignment of up to 16 bytes.
         let usual = align.wrapping_sub(1) < UNIT && align.is_power_of_two();
-        if usual && size <= self.pool.geo.small_max() {
-            let class = class_of(size);
-            let peers = warp.match_any(warp.active(), class.into());
-            return self.alloc_small(warp, peers, class);
+        let class = class_of_u32(size as u32);
+        if !usual || size >> 31 != 0 || class >= hot.geo.classes {
+            return Err(Rest::UNUSUAL);
         }
-        self.alloc_unusual(warp, size, align, place).decode()
+        let peers = warp.match_any(warp.active(), class.into());
+        self.alloc_small(hot, warp, peers, class)
+    }
+
+    /// All that is rare in an allocation: behind one call, beyond which nothing
+    /// has to be kept, so that the usual way needs few registers.
+    #[inline(always)]
+    pub(crate) fn alloc_slow<W: Warp>(&self, warp: &W, request: Request, rest: Rest) -> Answer {
+        let Rest {
+            peers,
+            class,
+            begun,
+        } = rest;
+        if peers == 0 {
+            let Request { size, align, place } = request;
+            return self.alloc_unusual(warp, size, align, place);
+        }
+        // One by one: a structure of three words goes through memory.
+        let (head, old, got) = begun.words();
+        self.alloc_begun(warp, peers, class, head, old, got)
     }
 
     /// Requests that no slot of their size's own class meets.
@@ -63,7 +118,8 @@ impl<M: Mem> Heap<M> {
         let peers = warp.match_any(warp.active(), key);
         let answer = match size {
             Ok(Size::Small { class }) => {
-                return self.alloc_rest(warp, peers, class, align.trailing_zeros());
+                let align = align.trailing_zeros();
+                return self.alloc_rest(warp, peers, class, align, Begun::NOTHING);
             }
             Ok(Size::Large { pages }) => self.alloc_run(warp.shard(), pages, align, place),
             Err(error) => Answer::error(error),
@@ -126,8 +182,9 @@ impl<M: Mem> Heap<M> {
         let size = size.ok_or(AllocError::TooLarge);
         let answer = match size.and_then(|size| self.measure(size, UNIT)) {
             Ok(Size::Small { class }) => {
-                let packed = self.search(self.small(class, 4, 1, shard));
-                self.handed_out(shard, packed.served());
+                let packed = self.search(self.small(class, 4, 1, shard), Begun::NOTHING);
+                self.pool
+                    .handed_out(self.pool.geo.shard_of(shard), packed.served());
                 self.place_of(packed, 0)
             }
             Ok(Size::Large { pages }) => self.alloc_run(shard, pages, UNIT, Place::Best),
@@ -139,7 +196,7 @@ impl<M: Mem> Heap<M> {
     /// Counts a request of one lane that was not met.
     fn noted(&self, shard: u32, answer: Answer) -> Answer {
         if answer.is_error() {
-            self.refused(shard, 1);
+            self.pool.count_refused(self.pool.geo.shard_of(shard), 1);
         }
         answer
     }
@@ -177,44 +234,112 @@ impl<M: Mem> Heap<M> {
     /// all: it looks where there nearly always are some, and shows the others
     /// what it got. Inlined, so what is rare is not: that would cost the usual
     /// registers.
-    #[inline]
-    fn alloc_small<W: Warp>(&self, warp: &W, peers: Mask, class: u32) -> Result<u64, AllocError> {
+    #[inline(always)]
+    fn alloc_small<W: Warp>(
+        &self,
+        hot: &Pool<M>,
+        warp: &W,
+        peers: Mask,
+        class: u32,
+    ) -> Result<u64, Rest> {
         let leader = peers.trailing_zeros();
-        let mut packed = Packed::NONE;
+        // The slab's first page, the first slot (of neighbours) plus one, and the
+        // slab's scale, from low to high.
+        let (mut found, mut begun) = (0, Begun::NOTHING);
         if warp.lane() == leader {
-            let shard = self.pool.geo.shard_of(warp.shard());
-            packed = Packed::slots(self.pool.top_slots(shard, class, peers.count_ones()));
-            self.handed_out(shard, packed.served());
+            let (shard, lanes) = (hot.geo.shard_of(warp.shard()), peers.count_ones());
+            match hot.begin(shard, class, lanes) {
+                Ok((page, scale, slot)) => {
+                    found = u64::from((scale << 16) | (slot + 1)) << 32 | u64::from(page);
+                    hot.handed_out(shard, lanes);
+                }
+                Err(what) => begun = what,
+            }
         }
-        let packed = packed.shuffled(warp, peers, leader);
+        let found = warp.shuffle(peers, found, leader);
         // What each lane does to its block comes after the leader's acquire.
         warp.sync(peers);
-        let rank = (peers & below(warp.lane())).count_ones();
-        if rank < packed.served() {
-            return Ok(self.slot_offset(packed.grant(), rank));
+        if found != 0 {
+            let mut rank = (peers & below(warp.lane())).count_ones();
+            if M::FAULT as u8 == Fault::SameSlot as u8 {
+                rank /= 2;
+            }
+            let (page, slot) = (found as u32, (found >> 32) as u32 & 0xffff);
+            let start = slot_start(class, slot - 1 + rank);
+            if class >= LAZY_CLASS {
+                let scale = (found >> 48) as u32;
+                // Not `hot`: where the page words are is not kept for this alone.
+                self.pool
+                    .mark_page(SlabKind { class, scale }, page, page, start);
+            }
+            return Ok(hot.geo.page_start(page.into()) + start);
         }
-        let rest = peers & !(lowest(u64::from(peers), packed.served()) as Mask);
-        self.alloc_rest(warp, rest, class, UNIT.trailing_zeros())
-            .decode()
+        Err(Rest {
+            peers,
+            class,
+            begun,
+        })
+    }
+
+    /// The rest of [`alloc_small`](Self::alloc_small).
+    #[inline(never)]
+    fn alloc_begun<W: Warp>(
+        &self,
+        warp: &W,
+        peers: Mask,
+        class: u32,
+        head: u64,
+        old: u64,
+        got: u64,
+    ) -> Answer {
+        let begun = Begun::from_words(head, old, got);
+        if self.all_refused(warp, peers, class, begun) {
+            return Answer::error(AllocError::OutOfMemory);
+        }
+        self.alloc_rest(warp, peers, class, UNIT.trailing_zeros(), begun)
+    }
+
+    /// Refuses the lanes of `peers` where that was proved for others and nothing
+    /// has changed: a full heap answers at once. The lowest looks for all.
+    fn all_refused<W: Warp>(&self, warp: &W, peers: Mask, class: u32, begun: Begun) -> bool {
+        let leader = peers.trailing_zeros();
+        let mut refused = false;
+        if warp.lane() == leader && begun.is_nothing() {
+            let pool = self.pool.hot();
+            let amount = u64::from(class) + 1;
+            refused = pool.refused(Counter::SlotRefusal, pool.changes(), amount);
+            if refused {
+                pool.count_refused(pool.geo.shard_of(warp.shard()), peers.count_ones());
+            }
+        }
+        warp.shuffle(peers, refused.into(), leader) != 0
     }
 
     /// The lanes of `peers` want one slot each of `class`, wherever there are
-    /// some. The lowest acts for all, and who got a slot leaves. Every round
-    /// serves one lane at least, or ends for all.
+    /// some. The lowest acts for all, first where it has `begun`, and who got a
+    /// slot leaves. Every round serves one lane at least, or ends for all.
     #[inline(never)]
-    fn alloc_rest<W: Warp>(&self, warp: &W, peers: Mask, class: u32, align_log2: u32) -> Answer {
-        let mut peers = peers;
+    fn alloc_rest<W: Warp>(
+        &self,
+        warp: &W,
+        peers: Mask,
+        class: u32,
+        align_log2: u32,
+        begun: Begun,
+    ) -> Answer {
+        let (mut peers, mut begun) = (peers, begun);
         loop {
             let leader = peers.trailing_zeros();
             let mut packed = Packed::NONE;
             if warp.lane() == leader {
                 let request = self.small(class, align_log2, peers.count_ones(), warp.shard());
-                packed = self.search(request);
+                packed = self.search(request, begun);
                 if packed.is_nothing() {
-                    self.refused(request.shard, request.lanes);
+                    self.pool.count_refused(request.shard, request.lanes);
                 }
-                self.handed_out(request.shard, packed.served());
+                self.pool.handed_out(request.shard, packed.served());
             }
+            begun = Begun::NOTHING;
             let packed = packed.shuffled(warp, peers, leader);
             warp.sync(peers);
             let rank = (peers & below(warp.lane())).count_ones();
@@ -226,20 +351,18 @@ impl<M: Mem> Heap<M> {
     }
 
     #[inline(never)]
-    fn search(&self, request: SmallRequest) -> Packed {
+    fn search(&self, request: SmallRequest, begun: Begun) -> Packed {
+        let SmallRequest {
+            class,
+            lanes,
+            shard,
+            ..
+        } = request;
+        let grant = self.pool.finish(shard, class, lanes, begun);
+        if grant.count() > 0 {
+            return Packed::slots(grant);
+        }
         Packed::new(self.pool.small_room(&request))
-    }
-
-    /// The offset of the `rank`-th slot of what a leader got.
-    #[inline]
-    fn slot_offset(&self, grant: Grant, rank: u32) -> u64 {
-        let rank = if M::FAULT as u8 == Fault::SameSlot as u8 {
-            rank / 2
-        } else {
-            rank
-        };
-        let slot = grant.word() * 64 + u64::from(select(grant.mask(), rank));
-        self.pool.geo.page_start(grant.page()) + slot * class_size(grant.class())
     }
 
     /// The offset of the `rank`-th block of what a leader got, if it got any.
@@ -249,7 +372,7 @@ impl<M: Mem> Heap<M> {
         } else if let Some(page) = packed.run() {
             Answer::offset(self.pool.geo.page_start(page))
         } else {
-            Answer::offset(self.slot_offset(packed.grant(), rank))
+            Answer::offset(self.pool.slot_offset(packed.grant(), rank))
         }
     }
 
@@ -263,6 +386,7 @@ impl<M: Mem> Heap<M> {
             pages,
             align,
             place,
+            from: 0,
             spread: shard,
         };
         for _ in 0..SEARCHES {
@@ -278,7 +402,7 @@ impl<M: Mem> Heap<M> {
             }
             if let Ok(page) = found {
                 pool.begin_run(page, pages);
-                self.handed_out(shard, 1);
+                self.pool.handed_out(self.pool.geo.shard_of(shard), 1);
                 return Answer::offset(pool.geo.page_start(page));
             }
             if found == Err(NoRun::Nothing) && self.prove_no_run(before, &wanted) {
@@ -298,21 +422,56 @@ impl<M: Mem> Heap<M> {
         // In vain with this alignment; no proof for others.
         self.pool.changes() == before
     }
+}
 
+impl<M: Mem> Pool<M> {
     /// Counts blocks, where those of a shard are counted: one word for all
     /// lanes would be what a full card waits for.
+    #[inline]
     fn handed_out(&self, shard: u32, blocks: u32) {
-        let shard = self.pool.geo.shard_of(shard);
         if blocks > 0 {
-            let at = self.pool.shard_counter_at(ShardCounter::HandedOut, shard);
-            self.pool.mem.fetch_add(at, blocks.into(), Order::Relaxed);
+            let at = self.shard_counter_at(ShardCounter::HandedOut, shard);
+            self.mem.fetch_add(at, blocks.into(), Order::Relaxed);
         }
     }
 
     /// Counts requests that were not met, likewise.
-    fn refused(&self, shard: u32, requests: u32) {
-        let shard = self.pool.geo.shard_of(shard);
-        let at = self.pool.shard_counter_at(ShardCounter::Refused, shard);
-        self.pool.mem.fetch_add(at, requests.into(), Order::Relaxed);
+    #[inline]
+    fn count_refused(&self, shard: u32, requests: u32) {
+        let at = self.shard_counter_at(ShardCounter::Refused, shard);
+        self.mem.fetch_add(at, requests.into(), Order::Relaxed);
+    }
+
+    /// The offset of the `rank`-th slot of what a leader got.
+    fn slot_offset(&self, grant: Grant, rank: u32) -> u64 {
+        let rank = if M::FAULT as u8 == Fault::SameSlot as u8 {
+            rank / 2
+        } else {
+            rank
+        };
+        let start = slot_start(grant.class(), grant.first() + select(grant.mask(), rank));
+        let first = self.page_word(grant.page(), Order::Relaxed).decode();
+        if let PageUse::Slab {
+            kind, descriptor, ..
+        } = first
+            && kind.class >= LAZY_CLASS
+        {
+            self.mark_page(kind, grant.page() as u32, descriptor, start);
+        }
+        self.geo.page_start(grant.page()) + start
+    }
+
+    /// Writes the word of the page in which the slot at `start` bytes of a slab
+    /// begins (see [`LAZY_CLASS`]): for whoever frees the slot, and gets its
+    /// address from the calling lane.
+    #[inline(always)]
+    fn mark_page(&self, kind: SlabKind, first: u32, descriptor: u32, start: u64) {
+        if M::FAULT as u8 == Fault::NoMark as u8 {
+            return;
+        }
+        let index = start >> self.geo.page_shift;
+        let word = PageWord::slab(kind, index as u32, descriptor);
+        let at = self.page_word_at(u64::from(first) + index);
+        self.mem.store(at, word.0, Order::Relaxed);
     }
 }

@@ -17,7 +17,7 @@ pub(super) enum Size {
 
 /// A block's offset, or what is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Answer(u64);
+pub(crate) struct Answer(u64);
 
 impl Answer {
     /// No offset has this bit: pools are shorter.
@@ -39,7 +39,7 @@ impl Answer {
     }
 
     #[inline]
-    pub(super) fn decode(self) -> Result<u64, AllocError> {
+    pub(crate) fn decode(self) -> Result<u64, AllocError> {
         if !self.is_error() {
             return Ok(self.0);
         }
@@ -150,10 +150,10 @@ mod tests {
 
     #[test]
     fn rooms_come_back() {
-        let grant = Grant::new(u32::MAX, 255, 63, 1 << 63 | 5);
+        let grant = Grant::new(u32::MAX, 255, 16_383, 1 << 63 | 5);
         let packed = Packed::new(Ok(Room::Slots(grant)));
         let back = packed.grant();
-        assert_eq!((back.page(), back.word()), (u32::MAX.into(), 63));
+        assert_eq!((back.page(), back.first()), (u32::MAX.into(), 16_383));
         assert_eq!((back.class(), packed.served()), (255, 3));
         assert!(packed.run().is_none() && packed.error().is_none());
         let run = Packed::new(Ok(Room::Run(77)));

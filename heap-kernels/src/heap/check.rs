@@ -4,7 +4,8 @@ use core::fmt;
 
 use super::Heap;
 use crate::layout::Counter;
-use crate::layout::words::{PageUse, PageWord, State};
+use crate::layout::classes::{LAZY_CLASS, MARKED, slot_start};
+use crate::layout::words::{PageUse, PageWord, SlabKind, State};
 use crate::mem::{Mem, Order};
 use crate::slab::slots::valid;
 
@@ -125,7 +126,7 @@ impl<M: Mem> Heap<M> {
         for descriptor in (part..self.pool.geo.pages).step_by(every) {
             self.check_descriptor(descriptor as u32, &mut tally)?;
         }
-        let stacks = u64::from(self.pool.geo.shards + 1) * u64::from(self.pool.geo.classes);
+        let stacks = u64::from(self.pool.stacks()) * u64::from(self.pool.geo.classes);
         for stack in (part..stacks).step_by(every) {
             self.check_stack(stack, &mut tally)?;
         }
@@ -180,24 +181,25 @@ impl<M: Mem> Heap<M> {
         let used = self.page_is_used(page);
         tally.used += u64::from(used);
         match self.pool.page_word(page, Order::Acquire).decode() {
-            // Free, or inside of a run: its first page counts it.
-            PageUse::Nothing => self.check_no_slots(page, 1)?,
+            // Free, or inside of a run or slab: its first page counts it.
+            PageUse::Nothing if !used => self.check_no_slots(page, 1)?,
+            PageUse::Nothing => {}
             PageUse::Run { pages } => tally.owned += self.check_run(page, pages)?,
             PageUse::Slab {
-                class,
+                kind,
                 index: 0,
                 descriptor,
             } => {
                 tally.slabs += 1;
-                tally.owned += self.check_slab(page, class, descriptor)?;
+                tally.owned += self.check_slab(page, kind, descriptor)?;
             }
             PageUse::Slab {
-                class,
+                kind,
                 index,
                 descriptor,
             } => {
                 let first = page.checked_sub(u64::from(index));
-                let expected = PageWord::slab(class, 0, descriptor);
+                let expected = PageWord::slab(kind, 0, descriptor);
                 let found = first.map(|first| self.pool.page_word(first, Order::Acquire));
                 ensure(
                     found == Some(expected),
@@ -249,10 +251,10 @@ impl<M: Mem> Heap<M> {
         Ok(())
     }
 
-    fn check_slab(&self, page: u64, class: u32, descriptor: u32) -> Check<u64> {
+    fn check_slab(&self, page: u64, kind: SlabKind, descriptor: u32) -> Check<u64> {
         let pool = &self.pool;
         ensure(
-            class < pool.geo.classes,
+            kind.class < pool.geo.classes,
             "a slab's class does not exist",
             page,
         )?;
@@ -261,10 +263,10 @@ impl<M: Mem> Heap<M> {
             "a slab's descriptor does not exist",
             page,
         )?;
-        let (state, shape) = (pool.state(descriptor, Order::Acquire), pool.shape(class));
+        let state = pool.state(descriptor, Order::Acquire);
         let at = u64::from(descriptor);
         ensure(
-            state.alive() && state.class() == class,
+            state.alive() && state.kind() == kind && state.home() < pool.geo.shards,
             "a slab's state is not its own",
             at,
         )?;
@@ -273,24 +275,32 @@ impl<M: Mem> Heap<M> {
             "a descriptor's page is wrong",
             at,
         )?;
-        let pages = u64::from(shape.pages);
+        ensure(
+            state.has(State::OWN) == (at == page),
+            "a slab's state is wrong about its page",
+            at,
+        )?;
+        let (pages, slots) = (pool.slab_pages(kind), pool.slots(kind));
         ensure(
             page + pages <= pool.geo.pages,
             "a slab has an impossible length",
             page,
         )?;
-        for index in 0..shape.pages {
-            let at = page + u64::from(index);
-            let expected = PageWord::slab(class, index, descriptor);
+        for index in 0..pages {
+            let at = page + index;
+            let expected = PageWord::slab(kind, index as u32, descriptor);
+            let found = pool.page_word(at, Order::Relaxed);
+            let lazy = kind.class >= LAZY_CLASS && !index.is_multiple_of(MARKED);
             ensure(
-                pool.page_word(at, Order::Relaxed) == expected,
+                found == expected || lazy && found == PageWord(0),
                 "a slab's page word is wrong",
                 at,
             )?;
             ensure(self.page_is_used(at), "a page of a slab is free", at)?;
         }
-        let live = self.count_live(page, pages, shape.slots)?;
-        let credits = i64::from(shape.slots) - live;
+        self.check_marks(page, kind)?;
+        let live = self.count_live(page, pages, slots as u32)?;
+        let credits = i64::from(slots) - live;
         ensure(
             i64::from(state.credits()) == credits,
             "a slab's credits are not its free slots",
@@ -299,6 +309,22 @@ impl<M: Mem> Heap<M> {
         let findable = state.credits() == 0 || state.has(State::LISTED);
         ensure(findable, "a slab with free slots is on no stack", at)?;
         Ok(pages)
+    }
+
+    /// The pages in which live slots begin say so.
+    fn check_marks(&self, page: u64, kind: SlabKind) -> Check {
+        let pool = &self.pool;
+        for slot in 0..pool.slots(kind) as u32 {
+            let at = pool.slot_word_at(page, u64::from(slot / 64));
+            let live = pool.mem.load(at, Order::Relaxed) >> (slot % 64) & 1 == 1;
+            let begins = page + (slot_start(kind.class, slot) >> pool.geo.page_shift);
+            ensure(
+                !live || pool.page_word(begins, Order::Relaxed) != PageWord(0),
+                "a page in which a block begins has no word",
+                begins,
+            )?;
+        }
+        Ok(())
     }
 
     fn count_live(&self, page: u64, pages: u64, slots: u32) -> Check<i64> {
@@ -334,7 +360,7 @@ impl<M: Mem> Heap<M> {
                 "a slab's class does not exist",
                 at,
             )?;
-            tally.empty += u64::from(state.credits() == self.pool.slots(state.class()));
+            tally.empty += u64::from(state.credits() == self.pool.slots(state.kind()));
             return Ok(());
         }
         ensure(
@@ -342,7 +368,7 @@ impl<M: Mem> Heap<M> {
             "a descriptor without a slab has credits",
             at,
         )?;
-        let dead = state.0 & 0xff == State::DEAD | State::LISTED;
+        let dead = state.0 & 0xff & !State::OWN == State::DEAD | State::LISTED;
         ensure(
             state == State::FREE || dead,
             "a descriptor is neither free nor on a stack",

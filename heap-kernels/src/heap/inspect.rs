@@ -2,7 +2,7 @@
 
 use super::{FreeError, Heap};
 use crate::layout::classes::class_size;
-use crate::layout::words::{PageUse, State};
+use crate::layout::words::{PageUse, SlabKind, State};
 use crate::layout::{Counter, ShardCounter};
 use crate::mem::{Mem, Order};
 
@@ -200,15 +200,13 @@ impl<M: Mem> Heap<M> {
                 (pages, false)
             }
             PageUse::Slab {
-                class,
+                kind,
                 descriptor,
                 index,
             } => {
-                let free = self.survey_slab(class, descriptor, index == 0, survey);
-                (
-                    u64::from(pool.shape(class).pages.saturating_sub(index)),
-                    free,
-                )
+                let free = self.survey_slab(kind, descriptor, index == 0, survey);
+                let pages = pool.slab_pages(kind);
+                (pages.saturating_sub(index.into()), free)
             }
             PageUse::Nothing => match pool.next_hole(page, to - page) {
                 Some(found) if found.start == page => {
@@ -223,8 +221,14 @@ impl<M: Mem> Heap<M> {
 
     /// Adds up one slab, if its first page is looked at; whether it is empty,
     /// so that its pages are to be had.
-    fn survey_slab(&self, class: u32, descriptor: u32, first: bool, survey: &mut Survey) -> bool {
-        let slots = self.pool.slots(class);
+    fn survey_slab(
+        &self,
+        kind: SlabKind,
+        descriptor: u32,
+        first: bool,
+        survey: &mut Survey,
+    ) -> bool {
+        let slots = self.pool.slots(kind);
         let free = self
             .pool
             .state(descriptor, Order::Acquire)
@@ -233,11 +237,11 @@ impl<M: Mem> Heap<M> {
         let live = (slots - free) as u64;
         if first {
             survey.live_blocks += live;
-            survey.live_bytes += live * class_size(class);
+            survey.live_bytes += live * class_size(kind.class);
             survey.free_bytes += if live == 0 {
-                u64::from(self.pool.shape(class).pages) << self.pool.geo.page_shift
+                self.pool.slab_pages(kind) << self.pool.geo.page_shift
             } else {
-                free as u64 * class_size(class)
+                free as u64 * class_size(kind.class)
             };
         }
         live == 0
@@ -251,7 +255,6 @@ impl<M: Mem> Heap<M> {
         if class >= pool.geo.classes {
             return ClassStats::default();
         }
-        let slots = pool.slots(class);
         let mut stats = ClassStats {
             slot_bytes: class_size(class),
             ..ClassStats::default()
@@ -259,6 +262,7 @@ impl<M: Mem> Heap<M> {
         for descriptor in 0..pool.geo.pages as u32 {
             let state = pool.state(descriptor, Order::Acquire);
             if state.has(State::USED) && state.alive() && state.class() == class {
+                let slots = pool.slots(state.kind());
                 let free = state.credits().clamp(0, slots);
                 stats.slabs += 1;
                 stats.free_blocks += free as u64;

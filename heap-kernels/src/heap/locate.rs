@@ -1,8 +1,9 @@
 //! From a block's offset to what the heap knows of it.
 
 use super::{FreeError, Heap};
-use crate::layout::classes::class_size;
-use crate::layout::words::{PageUse, PageWord};
+use crate::layout::Pool;
+use crate::layout::classes::{MARKED, class_size, slot_of};
+use crate::layout::words::{PageUse, PageWord, SlabKind};
 use crate::mem::{Mem, Order};
 
 /// A slot, live or not.
@@ -47,37 +48,87 @@ impl<M: Mem> Heap<M> {
             }
             PageUse::Run { .. } => Err(FreeError::InsideBlock),
             PageUse::Slab {
-                class,
+                kind,
                 index,
                 descriptor,
             } => {
                 let first = page.saturating_sub(u64::from(index));
-                self.slot(offset, first, class, descriptor)
+                self.slot(offset, first, kind, descriptor)
                     .map(Located::Slot)
             }
         }
     }
 
-    fn slot(&self, offset: u64, page: u64, class: u32, descriptor: u32) -> Result<Slot, FreeError> {
+    fn slot(
+        &self,
+        offset: u64,
+        page: u64,
+        kind: SlabKind,
+        descriptor: u32,
+    ) -> Result<Slot, FreeError> {
         let pool = &self.pool;
+        let class = kind.class;
         let inside = offset - pool.geo.page_start(page);
-        let slot = pool.slot_of(class, inside);
-        if slot >= pool.slots(class) as u64 {
+        let (slot, begins) = slot_of(class, inside);
+        let (word_at, bit) = (
+            pool.slot_word_at(page, u64::from(slot / 64)),
+            1 << (slot % 64),
+        );
+        if slot >= pool.slots(kind) as u32 {
             // The tail of a slab, which is no part of any block.
             return Err(self.not_live(offset));
         }
-        let (word_at, bit) = (pool.slot_word_at(page, slot / 64), 1 << (slot % 64));
-        if slot * class_size(class) != inside {
+        if !begins {
             return Err(self.inside_slot(offset, word_at, bit));
         }
         Ok(Slot {
             page,
-            first_word: PageWord::slab(class, 0, descriptor),
+            first_word: PageWord::slab(kind, 0, descriptor),
             class,
             descriptor,
             word_at,
             bit,
         })
+    }
+
+    /// The slot that begins at `offset`, live or not, and whether a block at
+    /// `offset` is known to have been freed before; nothing where no slot begins
+    /// there. Two loads, which do not depend on each other: a slot's bit alone
+    /// says whether it is live, and behind a slab's last slot none is, so nothing
+    /// has to be looked up for the class.
+    #[inline(always)]
+    pub(super) fn slot_at(hot: &Pool<M>, offset: u64) -> Option<(Slot, bool)> {
+        let inside = offset.wrapping_sub(hot.geo.data);
+        if inside >= hot.geo.page_bytes() {
+            return None;
+        }
+        let page = inside >> hot.geo.page_shift;
+        let (history_at, history_bit) = hot.history_at(offset);
+        // Relaxed: as in `locate`; the history is a report.
+        let history = hot.mem.load(history_at, Order::Relaxed);
+        let PageUse::Slab {
+            kind,
+            index,
+            descriptor,
+        } = hot.page_word(page, Order::Relaxed).decode()
+        else {
+            return None;
+        };
+        let first = page.wrapping_sub(index.into());
+        let inside = inside.wrapping_sub(first << hot.geo.page_shift);
+        let (slot, begins) = slot_of(kind.class, inside);
+        if !begins {
+            return None;
+        }
+        let slot = Slot {
+            page: first,
+            first_word: PageWord::slab(kind, 0, descriptor),
+            class: kind.class,
+            descriptor,
+            word_at: hot.slot_word_at(first, u64::from(slot / 64)),
+            bit: 1 << (slot % 64),
+        };
+        Some((slot, history & history_bit != 0))
     }
 
     /// Why no block begins at `offset`, behind the first byte of a slot. In a
@@ -103,11 +154,32 @@ impl<M: Mem> Heap<M> {
             .load(self.pool.level_at(0, page / 64), Order::Relaxed);
         if self.was_freed(offset) {
             FreeError::DoubleFree
-        } else if used >> (page % 64) & 1 == 1 {
+        } else if used >> (page % 64) & 1 == 1 && !self.is_unmarked_slot(offset, page) {
             FreeError::InsideBlock
         } else {
             FreeError::NeverAllocated
         }
+    }
+
+    /// Whether a slot begins at `offset` in a page that has no word, since nobody
+    /// has taken a slot there, or whether it lies in such a slab's tail. A page
+    /// not far below has a word then.
+    fn is_unmarked_slot(&self, offset: u64, page: u64) -> bool {
+        let pool = &self.pool;
+        for back in 1..MARKED.min(page + 1) {
+            match pool.page_word(page - back, Order::Relaxed).decode() {
+                PageUse::Nothing => {}
+                PageUse::Run { .. } => return false,
+                PageUse::Slab { kind, index, .. } => {
+                    let index = u64::from(index) + back;
+                    let first = page.saturating_sub(index);
+                    let (slot, begins) = slot_of(kind.class, offset - pool.geo.page_start(first));
+                    return index < pool.slab_pages(kind)
+                        && (begins || slot >= pool.slots(kind) as u32);
+                }
+            }
+        }
+        false
     }
 
     /// Whether a block that began at `offset` has been freed since the last

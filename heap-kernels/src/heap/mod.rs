@@ -14,6 +14,10 @@ pub(crate) mod tests;
 
 use core::fmt;
 
+#[cfg(feature = "entry")]
+#[cfg_attr(not(target_arch = "nvptx64"), allow(unused_imports))]
+pub(crate) use answer::Answer;
+
 pub use alloc::WarpBlock;
 pub use check::{Corruption, Tally};
 pub use handle::HeapHandle;

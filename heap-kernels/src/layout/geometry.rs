@@ -195,9 +195,8 @@ impl Geometry {
         let counters = FIXED + (u64::from(classes) * 16).next_multiple_of(LINE);
         let heads = counters + COUNTERS;
         let heads_stride = (u64::from(classes) * 8).next_multiple_of(LINE);
-        // Heads for one more than the shards, the stack aside (see `slab::purge`);
-        // then demands, which have the same stride, for the shards alone.
-        let shard_counters = heads + heads_stride * (2 * u64::from(shards) + 1);
+        // For each shard heads, heads of the stacks aside, demands and growths.
+        let shard_counters = heads + heads_stride * (4 * u64::from(shards));
         Self {
             len: 0,
             page_shift,
@@ -312,13 +311,8 @@ impl Geometry {
     /// The shard of whoever has this [`Warp::shard`](crate::Warp::shard).
     #[inline]
     pub(crate) const fn shard_of(&self, shard: u32) -> u32 {
-        if shard < self.shards {
-            return shard;
-        }
-        match shard.checked_rem(self.shards) {
-            Some(shard) => shard,
-            None => 0,
-        }
+        // Their number is a power of two.
+        shard & self.shards.wrapping_sub(1)
     }
 
     /// Number of shards.
@@ -368,7 +362,7 @@ fn page_size(len: u64, config: &Config) -> Result<u64, FormatError> {
 }
 
 fn default_shards(len: u64) -> u32 {
-    let shards = (len >> 26).clamp(1, 128) as u32;
+    let shards = (len >> 26).clamp(1, 256) as u32;
     1 << shards.ilog2()
 }
 
@@ -417,7 +411,7 @@ mod tests {
                 (0, FIXED),
                 (FIXED, u64::from(g.classes) * 16),
                 (g.counters, COUNTERS),
-                (g.heads, g.heads_stride * (2 * u64::from(g.shards) + 1)),
+                (g.heads, g.heads_stride * (4 * u64::from(g.shards))),
                 (g.shard_counters, LINE * u64::from(g.shards)),
                 (g.descriptors, 16 * g.pages),
                 (g.page_words, 8 * g.pages),

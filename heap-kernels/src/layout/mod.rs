@@ -5,9 +5,9 @@ pub(crate) mod geometry;
 pub(crate) mod words;
 
 use crate::mem::{Mem, Order};
-use classes::{class_size, divide, reciprocal, slab_shape};
+use classes::{class_size, slab_shape};
 use geometry::{Config, FormatError, Geometry};
-use words::{Head, Link, PageWord, State};
+use words::{Head, Link, PageWord, SlabKind, State};
 
 const MAGIC: u64 = 0x6465_7668_6561_7031; // "devheap1"
 
@@ -94,6 +94,18 @@ impl<M: Mem> Pool<M> {
         }
     }
 
+    /// A copy for the usual way of a request, which nobody takes the address of:
+    /// what it needs of the geometry is loaded once, in parallel. Through a
+    /// reference it would be loaded anew after every atomic, from far away,
+    /// since an acquire empties a card's nearest cache.
+    #[inline(always)]
+    pub(crate) fn hot(&self) -> Self {
+        Self {
+            mem: self.mem.clone(),
+            geo: self.geo,
+        }
+    }
+
     fn header_words(&self) -> [u64; 7] {
         let geo = &self.geo;
         [
@@ -137,7 +149,9 @@ impl<M: Mem> Pool<M> {
             let at = self.class_at(class);
             let counts = u64::from(shape.pages) << 32 | u64::from(shape.slots);
             self.mem.store(at, counts, Order::Relaxed);
-            self.mem.store(at + 8, reciprocal(size), Order::Relaxed);
+            let scales = shape.scales(self.geo.pages, self.geo.retain != 0);
+            let scales = u64::from(scales.most) << 32 | u64::from(scales.first);
+            self.mem.store(at + 8, scales, Order::Relaxed);
         }
         if part == 0 {
             for (at, value) in HEADER.into_iter().zip(self.header_words()) {
@@ -191,7 +205,7 @@ impl<M: Mem> Pool<M> {
         256 + class as u64 * 16
     }
 
-    /// Pages and slots of a slab of `class`.
+    /// Pages and slots of the smallest slab of `class`.
     #[inline]
     pub(crate) fn shape(&self, class: u32) -> classes::SlabShape {
         let word = self.mem.load(self.class_at(class), Order::Relaxed);
@@ -201,32 +215,66 @@ impl<M: Mem> Pool<M> {
         }
     }
 
-    /// Slots of a slab of `class`, as credits.
-    #[inline]
-    pub(crate) fn slots(&self, class: u32) -> i32 {
-        self.mem.load(self.class_at(class), Order::Relaxed) as u32 as i32
+    /// Scales of the slabs of `class`.
+    pub(crate) fn scales(&self, class: u32) -> classes::Scales {
+        let word = self.mem.load(self.class_at(class) + 8, Order::Relaxed);
+        classes::Scales {
+            first: word as u32,
+            most: (word >> 32) as u32,
+        }
     }
 
-    /// The slot of `class` in which byte `offset` of its slab lies.
+    /// Slots of the smallest slab of `class`.
     #[inline]
-    pub(crate) fn slot_of(&self, class: u32, offset: u64) -> u64 {
-        divide(
-            offset,
-            self.mem.load(self.class_at(class) + 8, Order::Relaxed),
-        )
+    pub(crate) fn base_slots(&self, class: u32) -> u32 {
+        self.mem.load(self.class_at(class), Order::Relaxed) as u32
     }
 
-    /// The stack of `class` in `shard`; shard `geo.shards` is the one aside.
+    /// Slots of a slab, as credits.
+    #[inline]
+    pub(crate) fn slots(&self, kind: SlabKind) -> i32 {
+        (self.base_slots(kind.class) << kind.scale) as i32
+    }
+
+    /// Pages of a slab.
+    #[inline]
+    pub(crate) fn slab_pages(&self, kind: SlabKind) -> u64 {
+        u64::from(self.shape(kind.class).pages) << kind.scale
+    }
+
+    /// The head of a stack of `class`: of `shard`'s, or of the one that lies
+    /// [`aside`](Self::aside) of it.
     #[inline]
     pub(crate) const fn head_at(&self, shard: u32, class: u32) -> u64 {
         self.geo.heads + shard as u64 * self.geo.heads_stride + class as u64 * 8
+    }
+
+    /// The shard's other stack: for slabs that it has outgrown, and for those that a
+    /// purge moves.
+    #[inline]
+    pub(crate) const fn aside(&self, shard: u32) -> u32 {
+        self.geo.shards + shard
+    }
+
+    /// How many stacks each class has.
+    #[inline]
+    pub(crate) const fn stacks(&self) -> u32 {
+        2 * self.geo.shards
     }
 
     /// The demand for slabs of `class` in `shard`: who forms one, and lanes that
     /// found nothing on the stack.
     #[inline]
     pub(crate) const fn demand_at(&self, shard: u32, class: u32) -> u64 {
-        self.head_at(self.geo.shards + 1 + shard, class)
+        self.head_at(2 * self.geo.shards + shard, class)
+    }
+
+    /// The scale of the last slab of `class` that `shard` formed, plus one, zero
+    /// before the first; in the high half how often its lanes have taken slots
+    /// from aside since.
+    #[inline]
+    pub(crate) const fn growth_at(&self, shard: u32, class: u32) -> u64 {
+        self.head_at(3 * self.geo.shards + shard, class)
     }
 
     #[inline]
@@ -259,6 +307,17 @@ impl<M: Mem> Pool<M> {
     #[inline]
     pub(crate) const fn link_at(&self, descriptor: u32) -> u64 {
         self.state_at(descriptor) + 8
+    }
+
+    /// First page of the slab of `descriptor`, whose state is `state`, and
+    /// stays so: the caller has a credit.
+    #[inline]
+    pub(crate) fn slab_page(&self, descriptor: u32, state: State) -> u32 {
+        if state.has(State::OWN) {
+            descriptor
+        } else {
+            self.link(descriptor).page()
+        }
     }
 
     #[inline]

@@ -34,6 +34,15 @@ const fn decode_link(word: u64) -> Option<u32> {
     (word as u32).checked_sub(1)
 }
 
+/// Size class and scale of a slab: it has `2^scale` times as many pages and
+/// slots as the smallest slab of its class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SlabKind {
+    pub(crate) class: u32,
+    /// 0 to 15.
+    pub(crate) scale: u32,
+}
+
 /// What a descriptor says of its slab in one word that every operation can
 /// add to: credits on top, then class and flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,13 +57,29 @@ impl State {
     pub(crate) const LISTED: u64 = 2;
     /// Retired.
     pub(crate) const DEAD: u64 = 4;
+    /// The slab's first page has the descriptor's own index: who has a credit
+    /// knows the page then, and need not ask for it.
+    pub(crate) const OWN: u64 = 8;
 
     const CLASS_SHIFT: u32 = 8;
-    pub(crate) const CLASS: u64 = 0xff << Self::CLASS_SHIFT;
+    const CLASS: u64 = 0xff << Self::CLASS_SHIFT;
+    const SCALE_SHIFT: u32 = 16;
+    const HOME_SHIFT: u32 = 20;
+    const HOME: u64 = 0x3ff << Self::HOME_SHIFT;
+    /// What names the slab: class, scale, home and `OWN`.
+    pub(crate) const KIND: u64 = 0xfff << Self::CLASS_SHIFT | Self::HOME | Self::OWN;
 
     #[inline]
-    pub(crate) const fn new(credits: i32, class: u32, flags: u64) -> Self {
-        Self(Self::credit(credits) | (class as u64) << Self::CLASS_SHIFT | flags)
+    pub(crate) const fn new(credits: i32, kind: SlabKind, home: u32, flags: u64) -> Self {
+        let kind =
+            (kind.class as u64) << Self::CLASS_SHIFT | (kind.scale as u64) << Self::SCALE_SHIFT;
+        Self(Self::credit(credits) | (home as u64) << Self::HOME_SHIFT | kind | flags)
+    }
+
+    /// The same slab with no credits and other flags.
+    #[inline]
+    pub(crate) const fn with_flags(self, flags: u64) -> Self {
+        Self(self.0 & Self::KIND | flags)
     }
 
     /// The word to add for `credits` more.
@@ -75,6 +100,21 @@ impl State {
         ((self.0 & Self::CLASS) >> Self::CLASS_SHIFT) as u32
     }
 
+    /// Class and scale.
+    #[inline]
+    pub(crate) const fn kind(self) -> SlabKind {
+        SlabKind {
+            class: self.class(),
+            scale: (self.0 >> Self::SCALE_SHIFT) as u32 & 0xf,
+        }
+    }
+
+    /// The shard on whose stack the slab is listed.
+    #[inline]
+    pub(crate) const fn home(self) -> u32 {
+        ((self.0 & Self::HOME) >> Self::HOME_SHIFT) as u32
+    }
+
     #[inline]
     pub(crate) const fn has(self, flags: u64) -> bool {
         self.0 & flags == flags
@@ -84,6 +124,24 @@ impl State {
     #[inline]
     pub(crate) const fn alive(self) -> bool {
         self.0 & (Self::USED | Self::DEAD) == Self::USED
+    }
+
+    /// Whether a living slab that has just come to this state by an addition is
+    /// empty, or has free slots that nobody will find; its class's smallest slab
+    /// has `base_slots`.
+    #[inline]
+    pub(crate) const fn needs_care(self, base_slots: u32) -> bool {
+        let unseen = self.credits() > 0 && !self.has(Self::LISTED);
+        unseen || self.credits() == (base_slots << self.kind().scale) as i32
+    }
+
+    /// Whether `want` credits that were taken from this state came from a slab of
+    /// `class` that keeps some, and names its page: nothing is to be done then but
+    /// to claim the slots.
+    #[inline]
+    pub(crate) const fn is_plain(self, class: u32, want: u32) -> bool {
+        let right = self.alive() && self.class() == class && self.has(Self::OWN);
+        right && self.credits() > want as i32
     }
 
     #[inline]
@@ -121,13 +179,13 @@ pub(crate) enum PageUse {
     Run { pages: u64 },
     /// The `index`-th page of a slab.
     Slab {
-        class: u32,
+        kind: SlabKind,
         index: u32,
         descriptor: u32,
     },
 }
 
-/// [`PageUse`] as a word: kind 2 bits; a slab's class 8, index 22 and
+/// [`PageUse`] as a word: what 2 bits; a slab's class 8, scale 4, index 18 and
 /// descriptor 32; a run's length 62.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PageWord(pub(crate) u64);
@@ -135,7 +193,7 @@ pub(crate) struct PageWord(pub(crate) u64);
 impl PageWord {
     const RUN: u64 = 1;
     const SLAB: u64 = 2;
-    const INDEX_BITS: u32 = 22;
+    const INDEX_BITS: u32 = 18;
 
     #[inline]
     pub(crate) const fn run(pages: u64) -> Self {
@@ -143,8 +201,9 @@ impl PageWord {
     }
 
     #[inline]
-    pub(crate) const fn slab(class: u32, index: u32, descriptor: u32) -> Self {
-        Self(Self::SLAB << 62 | (class as u64) << 54 | (index as u64) << 32 | descriptor as u64)
+    pub(crate) const fn slab(kind: SlabKind, index: u32, descriptor: u32) -> Self {
+        let kind = (kind.class as u64) << 54 | (kind.scale as u64) << 50;
+        Self(Self::SLAB << 62 | kind | (index as u64) << 32 | descriptor as u64)
     }
 
     #[inline]
@@ -154,7 +213,10 @@ impl PageWord {
                 pages: self.0 & (u64::MAX >> 2),
             },
             Self::SLAB => PageUse::Slab {
-                class: (self.0 >> 54) as u32 & 0xff,
+                kind: SlabKind {
+                    class: (self.0 >> 54) as u32 & 0xff,
+                    scale: (self.0 >> 50) as u32 & 0xf,
+                },
                 index: (self.0 >> 32) as u32 & ((1 << Self::INDEX_BITS) - 1),
                 descriptor: self.0 as u32,
             },
@@ -205,16 +267,20 @@ mod tests {
         }
 
         #[test]
-        fn state_round_trips(credits: i32, class in 0u32..256, flags in 0u64..8) {
-            let state = State::new(credits, class, flags);
+        fn state_round_trips(credits: i32, class in 0u32..256, scale in 0u32..16, home in 0u32..1024, flags in 0u64..8) {
+            let kind = SlabKind { class, scale };
+            let state = State::new(credits, kind, home, flags);
             prop_assert_eq!(state.credits(), credits);
             prop_assert_eq!(state.class(), class);
+            prop_assert_eq!(state.kind(), kind);
+            prop_assert_eq!(state.home(), home);
             prop_assert!(state.has(flags));
+            prop_assert_eq!(state.0 & !State::KIND, State::credit(credits) | flags);
         }
 
         #[test]
         fn credits_never_touch_class_and_flags(credits: i32, change: i32, class in 0u32..256) {
-            let state = State::new(credits, class, State::USED).plus(change);
+            let state = State::new(credits, SlabKind { class, scale: 9 }, 77, State::USED).plus(change);
             prop_assert_eq!(state.credits(), credits.wrapping_add(change));
             prop_assert_eq!(state.class(), class);
             prop_assert!(state.alive());
@@ -227,10 +293,11 @@ mod tests {
         }
 
         #[test]
-        fn page_word_round_trips(class in 0u32..256, index in 0u32..1 << 22, descriptor: u32, pages in 0u64..1 << 62) {
+        fn page_word_round_trips(class in 0u32..256, scale in 0u32..16, index in 0u32..1 << 18, descriptor: u32, pages in 0u64..1 << 62) {
+            let kind = SlabKind { class, scale };
             prop_assert_eq!(
-                PageWord::slab(class, index, descriptor).decode(),
-                PageUse::Slab { class, index, descriptor }
+                PageWord::slab(kind, index, descriptor).decode(),
+                PageUse::Slab { kind, index, descriptor }
             );
             prop_assert_eq!(PageWord::run(pages).decode(), PageUse::Run { pages });
         }

@@ -31,6 +31,8 @@ pub(crate) struct RunRequest {
     /// Alignment of its address in bytes, a power of two.
     pub(crate) align: u64,
     pub(crate) place: Place,
+    /// The page from which on to look first, then from the pool's first.
+    pub(crate) from: u64,
     /// Shard of the asking lane: spreads the retries of lanes that collide.
     pub(crate) spread: u32,
 }
@@ -53,7 +55,7 @@ impl<M: Mem> Pool<M> {
     /// nor (64 together) empty.
     #[inline(never)]
     pub(crate) fn take_run(&self, request: &RunRequest) -> Result<u64, NoRun> {
-        let (mut request, mut from) = (*request, 0);
+        let (mut request, mut from) = (*request, request.from);
         for attempt in 0..CLAIMS {
             let found = match self.find_run(&request, from) {
                 None if from != 0 => self.find_run(&request, 0),
@@ -118,6 +120,7 @@ impl<M: Mem> Pool<M> {
 
     /// Number of changes so far. Acquire: a search that starts after this sees
     /// every release that is counted in it.
+    #[inline]
     pub(crate) fn changes(&self) -> u64 {
         self.mem
             .load(self.counter_at(Counter::Changes), Order::Acquire)
@@ -130,6 +133,7 @@ impl<M: Mem> Pool<M> {
     }
 
     /// Whether a search for `amount` is known to be in vain.
+    #[inline]
     pub(crate) fn refused(&self, which: Counter, changes: u64, amount: u64) -> bool {
         Refusal(self.counter(which)).covers(changes, amount)
     }

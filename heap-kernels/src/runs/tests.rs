@@ -11,6 +11,7 @@ fn request(pages: u64, place: Place) -> RunRequest {
         pages,
         align: 4096,
         place,
+        from: 0,
         spread: 0,
     }
 }
@@ -117,6 +118,7 @@ fn large_alignments_are_met_where_a_hole_allows_it() {
                 pages: 3,
                 align,
                 place,
+                from: 0,
                 spread: 0,
             };
             let start = pool.take_run(&wanted).unwrap();
@@ -129,6 +131,7 @@ fn large_alignments_are_met_where_a_hole_allows_it() {
         pages: 1,
         align: 1 << 40,
         place: Place::Best,
+        from: 0,
         spread: 0,
     };
     assert_eq!(pool.take_run(&wanted), Err(NoRun::Nothing));
@@ -147,6 +150,7 @@ proptest! {
             pages,
             align: 4096,
             place: [Place::Best, Place::Low, Place::High][usize::from(place)],
+            from: 0,
             spread: 0,
         };
         let others = start / pages + ((all - start) / pages - 1);

@@ -9,14 +9,15 @@ mod form;
 mod retire;
 pub(crate) mod search;
 pub(crate) mod slots;
-mod stack;
+pub(crate) mod stack;
 
-/// What a leader got for the lanes of its group: slots in one word of the slot
-/// bits of one slab. Two words, which lanes shuffle and functions return in
+/// What a leader got for the lanes of its group: some of 64 neighbouring slots
+/// of one slab. Two words, which lanes shuffle and functions return in
 /// registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Grant {
-    /// Unused 16, class 8, word 8, first page of the slab 32, from high to low.
+    /// Unused 8, class 8, first slot 16, first page of the slab 32, from high to
+    /// low.
     place: u64,
     mask: u64,
 }
@@ -25,11 +26,12 @@ impl Grant {
     /// No slot.
     pub(crate) const NONE: Self = Self { place: 0, mask: 0 };
 
-    /// The slots `mask` in word `word` of the slab of `class` at `page`.
+    /// The slots `mask`, counted from slot `first` on, of the slab of `class` at
+    /// `page`.
     #[inline]
-    pub(crate) const fn new(page: u32, class: u32, word: u32, mask: u64) -> Self {
+    pub(crate) const fn new(page: u32, class: u32, first: u32, mask: u64) -> Self {
         Self {
-            place: (class as u64) << 40 | (word as u64) << 32 | page as u64,
+            place: (class as u64) << 48 | (first as u64) << 32 | page as u64,
             mask,
         }
     }
@@ -44,7 +46,7 @@ impl Grant {
         self.place
     }
 
-    /// The slots, as bits of the word.
+    /// The slots, counted from [`first`](Self::first) on.
     #[inline]
     pub(crate) const fn mask(self) -> u64 {
         self.mask
@@ -62,15 +64,15 @@ impl Grant {
         self.place & u32::MAX as u64
     }
 
-    /// Index of the word in the slab's slot bits.
+    /// The slot that bit 0 of the mask stands for.
     #[inline]
-    pub(crate) const fn word(self) -> u64 {
-        self.place >> 32 & 0xff
+    pub(crate) const fn first(self) -> u32 {
+        (self.place >> 32) as u32 & 0xffff
     }
 
     /// Class of the slab; it may be larger than the class asked for.
     #[inline]
     pub(crate) const fn class(self) -> u32 {
-        (self.place >> 40) as u32 & 0xff
+        (self.place >> 48) as u32 & 0xff
     }
 }

@@ -8,8 +8,8 @@ use crate::mem::{Fault, Mem, Order};
 const ATTEMPTS: u32 = 8;
 
 impl<M: Mem> Pool<M> {
-    /// Retires a slab that the caller has just made empty, unless such slabs
-    /// are kept for their class. Says whether it is gone.
+    /// Retires a slab that the caller has just made empty, unless such slabs are
+    /// kept. Says whether it is gone.
     pub(super) fn retire_unless_retained(&self, descriptor: u32) -> bool {
         self.geo.retain == 0 && self.retire(descriptor)
     }
@@ -20,14 +20,14 @@ impl<M: Mem> Pool<M> {
         let at = self.state_at(descriptor);
         for _ in 0..ATTEMPTS {
             let state = self.state(descriptor, Order::Relaxed);
-            if !state.alive() || state.credits() != self.slots(state.class()) {
+            if !state.alive() || state.credits() != self.slots(state.kind()) {
                 return false;
             }
             let flags = State::USED | State::DEAD | (state.0 & State::LISTED);
-            let dead = State::new(0, state.class(), flags);
+            let dead = state.with_flags(flags);
             if M::FAULT as u8 == Fault::BlindRetire as u8 {
                 self.mem.store(at, dead.0, Order::Release);
-                self.bury(descriptor, state.class());
+                self.bury(descriptor, state);
                 return true;
             }
             // AcqRel: sees every slot bit cleared by whoever added a credit.
@@ -37,7 +37,7 @@ impl<M: Mem> Pool<M> {
                 .compare_exchange(at, state.0, dead.0, Order::AcqRel)
                 .is_ok()
             {
-                self.bury(descriptor, state.class());
+                self.bury(descriptor, state);
                 return true;
             }
         }
@@ -47,10 +47,10 @@ impl<M: Mem> Pool<M> {
     /// Gives back the pages of a slab that was just made dead, then its
     /// descriptor, unless that is still on a stack.
     #[inline(never)]
-    fn bury(&self, descriptor: u32, class: u32) {
+    fn bury(&self, descriptor: u32, state: State) {
         self.count(Counter::Empties, 1u64.wrapping_neg());
         let page = u64::from(self.link(descriptor).page());
-        let pages = u64::from(self.shape(class).pages);
+        let pages = self.slab_pages(state.kind());
         let early = M::FAULT as u8 == Fault::EarlyPages as u8;
         if early {
             self.release_run(page, pages);
@@ -90,7 +90,7 @@ impl<M: Mem> Pool<M> {
     /// holds no longer then.
     #[inline(never)]
     pub(crate) fn reclaim(&self, enough: u64, shard: u32) -> bool {
-        let per_class = u64::from(self.geo.shards) + 1;
+        let per_class = u64::from(self.stacks());
         let stacks = per_class * u64::from(self.geo.classes);
         // Fibonacci hashing, as where runs scatter.
         let hash = u64::from(shard).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
@@ -121,9 +121,11 @@ impl<M: Mem> Pool<M> {
             // Acquire: see `form`.
             let link = self.mem.load(self.link_at(descriptor), Order::Acquire);
             next = Link(link).below();
+            // Relaxed: the size is a hint, of another slab where the walk was
+            // led away.
+            let kind = self.state(descriptor, Order::Relaxed).kind();
             if self.retire(descriptor) {
-                // Of another class where the walk was led away: a hint then.
-                freed += u64::from(self.shape(class).pages);
+                freed += self.slab_pages(kind);
             }
         }
         freed

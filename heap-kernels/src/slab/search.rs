@@ -4,7 +4,7 @@ use core::ops::ControlFlow;
 
 use super::Grant;
 use crate::layout::classes::class_size;
-use crate::layout::words::PageWord;
+use crate::layout::words::{PageWord, SlabKind};
 use crate::layout::{Counter, Pool};
 use crate::mem::{Mem, Order};
 use crate::runs::{NoRun, Place, RunRequest};
@@ -106,19 +106,13 @@ impl<M: Mem> Pool<M> {
             shard,
             ..
         } = *request;
-        let aside = self.geo.shards;
         let mut search = Search { contended: false };
-        for near in [shard, aside] {
-            search.look(self.take_slots(near, class, lanes).map(Room::Slots))?;
+        search.look(self.take_slots(shard, class, lanes).map(Room::Slots))?;
+        if self.may_take_aside(shard, class) {
+            search.look(self.take_aside(shard, class, lanes).map(Room::Slots))?;
         }
-        // Who has spare slabs is likely among those: one in each direction of
-        // the hypercube that shards are the corners of (their number is a power
-        // of two), so that what one shard lacks is taken from many.
-        let mut direction = 1;
-        while direction < aside {
-            let other = shard ^ direction;
-            search.look(self.take_slots(other, class, lanes).map(Room::Slots))?;
-            direction *= 2;
+        if self.is_scarce() {
+            search.look(self.take_near(shard, class, lanes).map(Room::Slots))?;
         }
         search.look(self.supply(shard, class, lanes).map(Room::Slots))?;
         search.look(self.take_far(class, lanes).map(Room::Slots))?;
@@ -130,7 +124,7 @@ impl<M: Mem> Pool<M> {
         }
         for larger in class + 1..self.geo.classes {
             if class_size(larger).is_multiple_of(request.align()) {
-                for any in 0..=aside {
+                for any in 0..self.stacks() {
                     search.look(self.take_slots(any, larger, 1).map(Room::Slots))?;
                 }
             }
@@ -143,11 +137,43 @@ impl<M: Mem> Pool<M> {
         })
     }
 
-    /// Slots from the stack of any shard.
+    /// Slots from the stacks of some other shards. Who has spare slabs is likely
+    /// among those: one in each direction of the hypercube that shards are the
+    /// corners of (their number is a power of two), so that what one shard lacks
+    /// is taken from many.
+    ///
+    /// Only where pages are scarce: a shard that lived on its neighbours' slabs
+    /// would go this long way for each request.
+    #[inline(never)]
+    fn take_near(&self, shard: u32, class: u32, lanes: u32) -> Result<Grant, NoRun> {
+        let mut result = Err(NoRun::Nothing);
+        let mut direction = 1;
+        while direction < self.geo.shards {
+            match self.take_slots(shard ^ direction, class, lanes) {
+                Err(NoRun::Nothing) => {}
+                Err(NoRun::Contended) => result = Err(NoRun::Contended),
+                grant => return grant,
+            }
+            direction *= 2;
+        }
+        result
+    }
+
+    /// Slots from the shard's stack aside, where the slabs are that it has outgrown.
+    #[inline(never)]
+    fn take_aside(&self, shard: u32, class: u32, lanes: u32) -> Result<Grant, NoRun> {
+        let taken = self.take_slots(self.aside(shard), class, lanes);
+        if taken.is_ok() {
+            self.note_aside(shard, class);
+        }
+        taken
+    }
+
+    /// Slots from any stack.
     #[inline(never)]
     fn take_far(&self, class: u32, lanes: u32) -> Result<Grant, NoRun> {
         let mut result = Err(NoRun::Nothing);
-        for shard in 0..self.geo.shards {
+        for shard in 0..self.stacks() {
             match self.take_slots(shard, class, lanes) {
                 Err(NoRun::Nothing) => {}
                 Err(NoRun::Contended) => result = Err(NoRun::Contended),
@@ -157,10 +183,10 @@ impl<M: Mem> Pool<M> {
         result
     }
 
-    /// Whether pages begin to be scarce: then the spare slots of all shards
-    /// are worth the look.
-    fn is_half_used(&self) -> bool {
-        self.counter(Counter::UsedPages) > self.geo.pages / 2
+    /// Whether pages are scarce: then the spare slots of other shards are worth
+    /// the look, before an eighth of the pool is all that is left.
+    fn is_scarce(&self) -> bool {
+        self.counter(Counter::UsedPages) > self.geo.pages / 8 * 7
     }
 
     /// Slots of a new slab. Of many leaders that find a stack empty at the same
@@ -175,21 +201,29 @@ impl<M: Mem> Pool<M> {
         self.mem.fetch_add(at, lanes.into(), Order::Relaxed);
         let (mut result, mut contended) = (Err(NoRun::Nothing), false);
         let mut forms = false;
+        let slots = self.next_slots(shard, class);
         for _ in 0..=M::PATIENCE {
             // Who forms has looked again, too: somebody may have been quicker.
-            result = self.take_slots(shard, class, lanes);
-            contended |= result == Err(NoRun::Contended);
-            forms = result.is_err() && self.is_wanted(at, class);
+            // The first look is relaxed: of many who wait, each acquire would empty
+            // the cache of the one they wait for.
+            if self.head(shard, class, Order::Relaxed).top().is_some() {
+                result = self.take_slots(shard, class, lanes);
+                contended |= result == Err(NoRun::Contended);
+            }
+            forms = result.is_err() && self.is_wanted(at, slots);
             if result.is_ok() || forms {
                 break;
             }
             self.mem.pause();
         }
-        if result.is_err() && (!forms || self.is_half_used()) {
+        if result.is_err() && (!forms || self.is_scarce()) {
             result = self.take_far(class, lanes);
             contended |= result == Err(NoRun::Contended);
         }
         if result.is_err() {
+            // Others find the stack empty at the same time; the slab is to be
+            // large enough for them, too.
+            self.mem.pause();
             result = self.form(shard, class, lanes);
         }
         let share = u64::from(lanes) + if forms { FORMER } else { 0 };
@@ -200,10 +234,20 @@ impl<M: Mem> Pool<M> {
         result
     }
 
-    /// Makes the caller one of those who form a slab, if there are too few for
-    /// the lanes that wait.
-    fn is_wanted(&self, at: u64, class: u32) -> bool {
-        let slots = self.slots(class) as u64;
+    /// Lanes that wait for slabs of `class` in `shard`, or are about to form one.
+    pub(super) fn waiting(&self, shard: u32, class: u32) -> u64 {
+        self.mem.load(self.demand_at(shard, class), Order::Relaxed) % FORMER
+    }
+
+    /// Slots of the slab that a shard forms next, about.
+    fn next_slots(&self, shard: u32, class: u32) -> u64 {
+        let scale = self.next_scale(shard, class);
+        self.slots(SlabKind { class, scale }) as u64
+    }
+
+    /// Makes the caller one of those who form a slab of `slots` slots, if there
+    /// are too few for the lanes that wait.
+    fn is_wanted(&self, at: u64, slots: u64) -> bool {
         let few = |word: u64| (word / FORMER).saturating_mul(slots) < word % FORMER;
         // Relaxed: a hint, as above. The load spares most who wait an atomic.
         if !few(self.mem.load(at, Order::Relaxed)) {
@@ -225,6 +269,7 @@ impl<M: Mem> Pool<M> {
             pages,
             align,
             place: Place::Low,
+            from: 0,
             spread: request.shard,
         };
         let page = self.take_run(&wanted)?;

@@ -27,7 +27,7 @@ pub fn word_use(geometry: &Geometry, at: u64) -> WordUse {
         Counter::OffenderOffset,
     ];
     let counts_blocks = (geometry.shard_counters..geometry.descriptors).contains(&at);
-    let demands = geometry.heads + geometry.heads_stride * (u64::from(geometry.shards) + 1);
+    let demands = geometry.heads + geometry.heads_stride * (2 * u64::from(geometry.shards));
     let demand = (demands..geometry.shard_counters).contains(&at);
     let history = (geometry.history_bits..geometry.dirty).contains(&at);
     if at < geometry.counters {

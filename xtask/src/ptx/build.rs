@@ -11,12 +11,12 @@ const TARGET: &str = "nvptx64-nvidia-cuda";
 
 /// All that decides on the result beside compiler and sources.
 pub(super) const SETTINGS: &str = "target-cpu=sm_80 location-detail=none features=entry lto=fat \
-     codegen-units=1 opt-level=3 panic=abort overflow-checks=off maxnreg=64";
+     codegen-units=1 opt-level=3 panic=abort overflow-checks=off maxnreg=40";
 
 /// Registers of a thread, at most, in kernels that use the heap: as many as let
 /// half of the warps that a multiprocessor can hold be there at once. What is
 /// rare is in functions of its own, which pay with local memory.
-const REGISTERS: u32 = 64;
+const REGISTERS: u32 = 40;
 
 /// Kernels with that limit begin with one of these.
 const LIMITED: [&str; 7] = [
@@ -214,7 +214,7 @@ mod tests {
     fn only_kernels_that_use_the_heap_are_limited() {
         let ptx = "a\n.visible .entry dh_alloc(\n\t.param .u64 p\n)\n{\n\tret;\n}\n\
                    .visible .entry dh_write(\n)\n{\n}\n";
-        let expected = ptx.replacen(")\n{", ")\n.maxnreg 64\n{", 1);
+        let expected = ptx.replacen(")\n{", ")\n.maxnreg 40\n{", 1);
         assert_eq!(limited(ptx), expected);
     }
 

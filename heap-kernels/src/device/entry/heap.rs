@@ -1,7 +1,7 @@
 //! What a heap does, one thread per element.
 
 use super::super::intrinsics::thread;
-use super::{DeviceHeap, WARP, answer, element, put};
+use super::{DeviceHeap, WARP, answer_to, element, put};
 use crate::exercise::allocate;
 use crate::heap::Request;
 use crate::mem::{Mem, Order};
@@ -67,11 +67,26 @@ pub unsafe extern "ptx-kernel" fn dh_alloc(
     }
     // SAFETY: the host passes valid pointers to n elements.
     unsafe {
-        let size = element(sizes, i, size);
-        let (address, code) = answer(&*heap, (*heap).alloc(&WARP, Request::new(size)));
-        let i = thread::index();
-        put(out, i, address);
-        put(status, i, code);
+        let request = Request::new(element(sizes, i, size));
+        let hot = (*heap).pool.hot();
+        match (*heap).alloc_quick(&hot, &WARP, request) {
+            Ok(offset) => {
+                // Read anew: cheaper than a register kept all the way.
+                let i = thread::index();
+                put(out, i, hot.mem.base() + offset);
+                put(status, i, 0);
+            }
+            Err(rest) => {
+                let answer = (*heap).alloc_slow(&WARP, request, rest);
+                let (address, code) = answer_to(&*heap, answer);
+                let i = thread::index();
+                put(out, i, address);
+                put(status, i, code);
+                // Lanes do not meet again: what the others keep would have to
+                // be saved around the call.
+                thread::exit();
+            }
+        }
     }
 }
 
@@ -162,12 +177,24 @@ pub unsafe extern "ptx-kernel" fn dh_free(
     // SAFETY: the host passes valid pointers to n elements.
     unsafe {
         let block = element(blocks, i, 0);
-        if block != 0 {
-            let offset = block.wrapping_sub((*heap).mem().base());
-            let freed = (*heap).free(&WARP, offset);
-            put(status, i, freed.map_or_else(|e| e.code(), |()| 0));
-        } else {
+        if block == 0 {
             put(status, i, 0);
+            return;
+        }
+        let hot = (*heap).pool.hot();
+        let offset = block.wrapping_sub(hot.mem.base());
+        match DeviceHeap::free_quick(&hot, &WARP, offset) {
+            Ok(()) => put(status, i, 0),
+            Err(left) => {
+                let freed = (*heap).free_slow(&WARP, offset, left);
+                put(
+                    status,
+                    thread::index(),
+                    freed.map_or_else(|e| e.code(), |()| 0),
+                );
+                // As in `dh_alloc`.
+                thread::exit();
+            }
         }
     }
 }

@@ -22,7 +22,7 @@ mod inspect;
 mod suite;
 
 use super::{DeviceMem, DeviceWarp};
-use crate::heap::{AllocError, Heap};
+use crate::heap::{Answer, Heap};
 use crate::mem::Mem;
 
 type DeviceHeap = Heap<DeviceMem>;
@@ -62,10 +62,10 @@ unsafe fn put<T>(array: *mut T, i: u64, value: T) {
     }
 }
 
-/// A result as address and status.
+/// An answer as address and status.
 #[inline]
-fn answer(heap: &DeviceHeap, result: Result<u64, AllocError>) -> (u64, u32) {
-    match result {
+fn answer_to(heap: &DeviceHeap, answer: Answer) -> (u64, u32) {
+    match answer.decode() {
         Ok(offset) => (heap.mem().base() + offset, 0),
         Err(error) => (0, error.code()),
     }
