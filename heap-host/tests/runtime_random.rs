@@ -48,7 +48,7 @@ fn random_sequences_stay_clean_in_small_pools() {
             let options = Options {
                 seed,
                 pool_bytes: Some(pool),
-                host_pool_bytes: Some(pool / 2),
+                host_pool_bytes: Some((pool / 2).max(12 << 10)),
                 placement: match seed % 3 {
                     0 => Placement::Auto,
                     1 => Placement::Border((seed % 10) as u32),

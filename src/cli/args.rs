@@ -41,6 +41,7 @@ const PLAN_EXAMPLES: &str = "\
 Examples:
   dheap plan buffers.csv --out plan.csv
   dheap plan buffers.csv --capacity 1MiB --time-limit 2
+  dheap plan buffers.csv --seed 7 --nodes 1000000 --threads 2
   dheap plan sequences/quickstart.json --json
   dheap plan hlt1_pp_default --scope host --out host.csv
 
@@ -194,6 +195,17 @@ pub(super) struct PlanArgs {
     /// which gives the same plan each time]
     #[arg(long, value_name = "SECONDS", allow_hyphen_values = true, value_parser = seconds)]
     pub(super) time_limit: Option<Duration>,
+    /// Seed of the search: another one may find another plan
+    #[arg(long, value_name = "N", default_value_t = 0, allow_hyphen_values = true, value_parser = number::any)]
+    pub(super) seed: u64,
+    /// Effort of the search instead of a time: with one seed and effort the plan
+    /// is the same each time, however many threads there are [default: some tens
+    /// of milliseconds, some seconds while a capacity is not met]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = number::any)]
+    pub(super) nodes: Option<u64>,
+    /// Threads that search [default: as many as the machine runs at once]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = number::threads)]
+    pub(super) threads: Option<u32>,
     /// Write the plan: the rows of the CSV with a column offset. A regular file
     /// is replaced, a link followed, and anything else left as it is
     #[arg(long, value_name = "PLAN.csv")]

@@ -97,7 +97,7 @@ fn arenas(planned: Planned, args: &PlanArgs) -> Result<Vec<Arena>, CliError> {
         )),
         Planned::Table(instance) => {
             let place = args.file.display().to_string();
-            let arena = arena("arena", place, instance, args.capacity, limit)?;
+            let arena = arena("arena", place, instance, args.capacity, limit, args)?;
             Ok(vec![arena])
         }
         Planned::Sequence(sequence) => {
@@ -111,7 +111,7 @@ fn arenas(planned: Planned, args: &PlanArgs) -> Result<Vec<Arena>, CliError> {
                 .map(|(scope, capacity)| {
                     let place = format!("{}, {scope} arena", args.file.display());
                     let instance = static_buffers(&sequence, scope)?;
-                    let arena = arena(scope.as_str(), place, instance, capacity, limit)?;
+                    let arena = arena(scope.as_str(), place, instance, capacity, limit, args)?;
                     Ok(arena.at_algorithm(&sequence))
                 })
                 .collect()
@@ -126,14 +126,21 @@ fn arena(
     instance: Instance,
     capacity: Option<u64>,
     limit: Option<(Instant, Duration)>,
+    args: &PlanArgs,
 ) -> Result<Arena, CliError> {
     let options = Options {
         capacity,
         time_limit: limit.map(|(began, limit)| limit.saturating_sub(began.elapsed())),
-        ..Options::default()
+        seed: args.seed,
+        node_budget: args.nodes,
     };
+    let threads = rayon::ThreadPoolBuilder::new()
+        .num_threads(args.threads.map_or(0, |threads| threads as usize))
+        .build()
+        .map_err(|error| CliError::work(format!("the threads cannot be started: {error}")))?;
     let start = Instant::now();
-    let plan = plan::plan(&instance, &options)
+    let plan = threads
+        .install(|| plan::plan(&instance, &options))
         .map_err(|error| CliError::work(format!("{place}: {error}")))?;
     let seconds = start.elapsed().as_secs_f64();
     plan.verify(&instance)

@@ -47,7 +47,7 @@ fn the_help_names_every_option_and_exit_code() {
         ),
         (
             "plan",
-            "--capacity --time-limit --out --json --scope <FILE>",
+            "--capacity --time-limit --seed --nodes --threads --out --json --scope <FILE>",
         ),
         ("stress", "--threads --ops --pool --seed --json"),
         (

@@ -173,6 +173,30 @@ fn a_time_limit_ends_the_search_and_is_told() {
     assert_eq!(limited["timed_out"], false);
 }
 
+/// A rectangle cut into pieces, which ordered fits do not put together.
+#[test]
+fn a_capacity_is_met_exactly_and_the_plan_is_the_same_on_any_number_of_threads() {
+    use std::fmt::Write;
+    let instance = device_heap::plan::generate::cut_rectangle(5, 120, 200, 1 << 16);
+    let mut text = String::from("id,lower,upper,size\n");
+    for buffer in instance.buffers() {
+        let (lower, upper, size) = (buffer.lower, buffer.upper, buffer.size);
+        writeln!(text, "{},{lower},{upper},{size}", buffer.name).unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("cut.csv"), text).unwrap();
+    let plan = |threads: &str| {
+        let line = "plan cut.csv --capacity 65536 --seed 3 --nodes 3000000 --json --threads";
+        let line: Vec<&str> = line.split(' ').chain([threads]).collect();
+        let line = [&line[..], &["--out", "plan.csv"]].concat();
+        let report = dheap_at(folder.path(), &line).done().json();
+        assert_eq!(report["status"], "optimal", "{report}");
+        assert_eq!(report["peak_bytes"], 65536);
+        fs::read_to_string(folder.path().join("plan.csv")).unwrap()
+    };
+    assert_eq!(plan("1"), plan("3"));
+}
+
 #[test]
 fn a_bad_row_leaves_the_old_plan() {
     let folder = folder();

@@ -31,8 +31,8 @@
 //! take space, on compressed steps, in independent components. `space` keeps
 //! what is placed and finds gaps; `fit` places all buffers in one order;
 //! `portfolio` tries the orders, after `quick`, which needs none, where time is short;
-//! `improve` changes the best of them; `planner`
-//! drives these and reports. [`csv`] reads and writes files and [`generate`]
+//! `improve` changes the best of them; `exact` searches for a placement within a
+//! given peak, which it would not miss; `planner` drives these and reports. [`csv`] reads and writes files and [`generate`]
 //! makes instances; nothing depends on those two.
 //!
 //! # Conventions
@@ -46,6 +46,7 @@
 
 pub mod bound;
 pub mod csv;
+mod exact;
 mod fingerprint;
 mod fit;
 pub mod generate;

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 
 use super::bound::{LowerBound, lower_bound};
+use super::exact;
 use super::fingerprint::Fingerprint;
 use super::fit::Placement;
 use super::improve::{Effort, improve};
@@ -16,6 +17,11 @@ use super::verify::{self, Violation};
 /// The effort of a plan without a limit: some tens of milliseconds.
 const DEFAULT_NODES: u64 = 12_000;
 
+/// Nodes of the exact search without a limit: some tens of milliseconds likewise
+/// where there is no capacity, and some seconds where a capacity is not yet met.
+const EXACT_NODES: u64 = 24_000;
+const CAPACITY_NODES: u64 = 12_000_000;
+
 /// How to plan.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -24,14 +30,16 @@ pub struct Options {
     pub capacity: Option<u64>,
     /// When to stop searching. A quick placement, in O(n log n), comes first, so
     /// that there is a plan by then. [`Plan::timed_out`] tells whether the limit
-    /// ended the search; if not, the plan is the same for any limit.
+    /// ended the search; if not, it reached the lower bound, or the capacity.
     pub time_limit: Option<Duration>,
     /// Changes the walk of the local improvement. Without a time limit the
     /// plan depends on the instance, the capacity, the seed and the node
     /// budget only, however many threads there are.
     pub seed: u64,
-    /// How many buffers the local improvement may place. `None`: unlimited
-    /// with a time limit, and enough for some tens of milliseconds without.
+    /// How many buffers the local improvement may place, and how many nodes the
+    /// exact search may visit. `None`: unlimited with a time limit; without one,
+    /// enough for some tens of milliseconds, or for some seconds of exact search
+    /// where a capacity is given and not met.
     pub node_budget: Option<u64>,
 }
 
@@ -108,9 +116,10 @@ pub struct StalePlan {
     pub found: Fingerprint,
 }
 
-/// Plans `instance`: the best of several ordered fits, then local
-/// improvement until the lower bound, the capacity, the time limit or the
-/// node budget is reached.
+/// Plans `instance`: the best of several ordered fits, then a little local
+/// improvement, an exact search for a plan of the lower bound or within the
+/// capacity, and more local improvement, until that, the time limit or the node
+/// budget is reached.
 ///
 /// The fits cost about O(n log^2 n) each and run on all threads of the
 /// current rayon pool. The plan is always valid, also when it does not fit:
@@ -185,14 +194,71 @@ impl Search<'_> {
         let improved: Vec<(usize, Placement)> = open
             .into_par_iter()
             .map(|i| {
-                let effort = self.effort(goal, components[i].items.len() as u64, open_items);
-                (i, improve(&components[i], placements[i].clone(), effort))
+                let placement = placements[i].clone();
+                (i, self.improve(&components[i], placement, goal, open_items))
             })
             .collect();
         for (i, placement) in improved {
             placements[i] = placement;
         }
         Some(placements)
+    }
+
+    /// A better placement of one component, of all open ones with `open_items`.
+    fn improve(
+        &self,
+        component: &Component,
+        placement: Placement,
+        goal: u64,
+        open_items: u64,
+    ) -> Placement {
+        let effort = self.effort(goal, component.items.len() as u64, open_items);
+        let little = Effort {
+            placements: effort.placements.min(DEFAULT_NODES),
+            ..effort
+        };
+        let placement = improve(component, placement, little);
+        // Below the bound there is nothing to be found.
+        if placement.peak <= goal || goal == u64::MAX {
+            return placement;
+        }
+        let exact = exact::Effort {
+            nodes: self.exact_nodes(),
+            deadline: self.half_way(),
+            seed: self.options.seed,
+        };
+        match exact::fit(component, goal, exact) {
+            Some(found) => found,
+            None => improve(
+                component,
+                placement,
+                Effort {
+                    placements: effort.placements - little.placements,
+                    ..effort
+                },
+            ),
+        }
+    }
+
+    /// Nodes of one exact search.
+    fn exact_nodes(&self) -> u64 {
+        let unlimited = match (self.deadline, self.options.capacity) {
+            (Some(_), _) => u64::MAX,
+            (None, Some(_)) => CAPACITY_NODES,
+            (None, None) => EXACT_NODES,
+        };
+        self.options.node_budget.unwrap_or(unlimited)
+    }
+
+    /// Between now and the deadline: until then the search is exact. With a
+    /// capacity it is until the deadline, since nothing else finds the last bytes.
+    fn half_way(&self) -> Option<Instant> {
+        let deadline = self.deadline?;
+        if self.options.capacity.is_some() {
+            return Some(deadline);
+        }
+        let now = Instant::now();
+        Some(now + deadline.saturating_duration_since(now) / 2)
     }
 
     /// The peak that ends the improvement.
