@@ -33,16 +33,25 @@ impl<M: Mem> Pool<M> {
     #[inline(never)]
     pub(super) fn form(&self, shard: u32, class: u32, want: u32) -> Result<Grant, NoRun> {
         let mut scale = self.next_scale(shard, class);
+        let mut contended = false;
         loop {
             let kind = SlabKind { class, scale };
             match self.form_slab(shard, kind, want) {
-                Err(NoRun::Nothing) if scale > 0 => scale /= 2,
-                Err(why) => return Err(why),
                 Ok(grant) => {
                     self.set_last_scale(shard, class, scale);
                     return Ok(grant);
                 }
+                Err(why) => contended |= why == NoRun::Contended,
             }
+            if scale == 0 {
+                return Err(if contended {
+                    NoRun::Contended
+                } else {
+                    NoRun::Nothing
+                });
+            }
+            // A shorter run is also less often lost to others.
+            scale /= 2;
         }
     }
 
