@@ -223,7 +223,7 @@ impl Search<'_> {
             return placement;
         }
         let exact = exact::Effort {
-            nodes: self.exact_nodes(),
+            nodes: share(self.exact_nodes(), component.items.len() as u64, open_items),
             deadline: self.half_way(),
             seed: self.options.seed,
         };
@@ -240,7 +240,7 @@ impl Search<'_> {
         }
     }
 
-    /// Nodes of one exact search.
+    /// Nodes of all exact searches together.
     fn exact_nodes(&self) -> u64 {
         let unlimited = match (self.deadline, self.options.capacity) {
             (Some(_), _) => u64::MAX,
@@ -293,14 +293,19 @@ impl Search<'_> {
             DEFAULT_NODES
         };
         let nodes = self.options.node_budget.unwrap_or(unlimited);
-        let share = u128::from(nodes) * u128::from(items) / u128::from(open_items.max(1));
         Effort {
             goal,
-            placements: u64::try_from(share).unwrap_or(u64::MAX),
+            placements: share(nodes, items, open_items),
             deadline: self.deadline,
             seed: self.options.seed,
         }
     }
+}
+
+/// What `items` get of a budget for `open_items`.
+fn share(nodes: u64, items: u64, open_items: u64) -> u64 {
+    let share = u128::from(nodes) * u128::from(items) / u128::from(open_items.max(1));
+    u64::try_from(share).unwrap_or(u64::MAX)
 }
 
 impl Plan {

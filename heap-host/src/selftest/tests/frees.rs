@@ -100,8 +100,7 @@ fn foreign(rig: &dyn Rig, blocks: &[u64], sizes: &[u64], n: usize) -> Vec<(u64, 
     let start = rig.base() + geometry.metadata_bytes();
     let end = start + geometry.page_bytes();
     // Far from the low end, where slabs are, and the high end, of runs.
-    let middle =
-        start + geometry.page_bytes() / 4 * 3 / geometry.page_size() * geometry.page_size();
+    let middle = start + geometry.page_bytes() / 2 / geometry.page_size() * geometry.page_size();
     let one = |i: usize| {
         let block = i / 8 % blocks.len();
         let (at, step) = (blocks[block], (i / 8) as u64 % 64);

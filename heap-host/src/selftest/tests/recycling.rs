@@ -81,6 +81,13 @@ pub(super) fn every_second(t: &mut Trial<'_>) -> Step {
     let mut again = 0;
     for size in [16, 200, 1000, 4096] {
         let mut blocks = fill(&*rig, size)?;
+        let alone = rig.alloc(Sizes::All(size), 1)?;
+        if alone.statuses[0] != OUT_OF_MEMORY {
+            fail!(
+                "many were refused, and nothing was freed, but one alone got status {}",
+                alone.statuses[0]
+            );
+        }
         blocks.sort_unstable();
         let freed: Vec<u64> = blocks.iter().copied().step_by(2).collect();
         let kept: Vec<u64> = blocks.iter().copied().skip(1).step_by(2).collect();
@@ -89,15 +96,14 @@ pub(super) fn every_second(t: &mut Trial<'_>) -> Step {
         rig.check()?;
         let (new, more) = insist(&*rig, Sizes::All(size), freed.len())?;
         again += more;
-        // Full again; in another layout there may be room for a few more.
-        let rest = fill(&*rig, size)?;
-        if rest.len() > freed.len() / 50 + 8 {
+        let one_more = rig.alloc(Sizes::All(size), 1)?;
+        if one_more.statuses[0] != OUT_OF_MEMORY {
             fail!(
-                "expected a full pool, found room for {} more",
-                grouped(rest.len() as u64)
+                "expected a full pool, found status {}",
+                one_more.statuses[0]
             );
         }
-        let all = [&kept[..], &new.addresses[..], &rest[..]].concat();
+        let all = [&kept[..], &new.addresses[..]].concat();
         distinct(&*rig, &all, Sizes::All(size), None)?;
         filled(&*rig, &new.addresses, Sizes::All(size), !t.seed)?;
         super::super::expect::holds(
