@@ -10,7 +10,9 @@ use super::instance::Buffer;
 /// plan stale.
 const SCHEME: u64 = 1;
 
-/// A 128-bit hash over names, lifetimes, sizes and alignments, in order.
+/// A 128-bit hash over names, lifetimes, sizes, alignments, gaps, fixed offsets,
+/// aliases, pairs in place and arenas, in order; not over hints, with which every
+/// plan agrees.
 ///
 /// It is the same on every machine and in every build. It tells apart
 /// instances that differ by accident (a changed size, one buffer more); it is
@@ -26,9 +28,9 @@ impl Fingerprint {
         put(&mut text, SCHEME);
         put(&mut text, buffers.len() as u64);
         for buffer in buffers {
+            put_relations(&mut text, buffer);
             // The length in front keeps "ab","c" apart from "a","bc".
-            put(&mut text, buffer.name.len() as u64);
-            text.extend_from_slice(buffer.name.as_bytes());
+            put_name(&mut text, &buffer.name);
             put(&mut text, buffer.lower);
             put(&mut text, buffer.upper);
             put(&mut text, buffer.size);
@@ -41,6 +43,53 @@ impl Fingerprint {
     pub fn to_u128(self) -> u128 {
         self.0
     }
+}
+
+/// What few buffers have. A mark that no length of a name is stands in front, so
+/// that buffers without anything of it are hashed as if there were no such fields.
+fn put_relations(text: &mut Vec<u8>, buffer: &Buffer) {
+    let Buffer {
+        gaps,
+        fixed_offset,
+        hint: _,
+        alias,
+        in_place_of,
+        arenas,
+        ..
+    } = buffer;
+    let mut fields = Vec::new();
+    for gap in gaps {
+        let (from, to) = gap.window.unwrap_or_default();
+        let words = [1, gap.lower, gap.upper, from, to];
+        words.into_iter().for_each(|word| put(&mut fields, word));
+    }
+    if let Some(offset) = fixed_offset {
+        put(&mut fields, 2);
+        put(&mut fields, *offset);
+    }
+    if let Some(alias) = alias {
+        put(&mut fields, 3);
+        put(&mut fields, alias.offset);
+        put_name(&mut fields, &alias.of);
+    }
+    if let Some(other) = in_place_of {
+        put(&mut fields, 4);
+        put_name(&mut fields, other);
+    }
+    for arena in arenas {
+        put(&mut fields, 5);
+        put_name(&mut fields, arena);
+    }
+    if !fields.is_empty() {
+        put(text, u64::MAX);
+        put(text, fields.len() as u64);
+        text.append(&mut fields);
+    }
+}
+
+fn put_name(text: &mut Vec<u8>, name: &str) {
+    put(text, name.len() as u64);
+    text.extend_from_slice(name.as_bytes());
 }
 
 /// Little-endian, whatever the machine's byte order is.

@@ -1,6 +1,6 @@
 //! Placing all items of a component, one after the other.
 
-use super::problem::Item;
+use super::problem::Component;
 use super::space::{Fit, Space};
 
 /// Offsets of all items of a component, and the end of the highest.
@@ -12,8 +12,8 @@ pub(super) struct Placement {
 
 /// One run over the items.
 pub(super) struct Run<'a> {
-    pub(super) items: &'a [Item],
-    /// Indices into `items`, each once.
+    pub(super) component: &'a Component,
+    /// Indices of the items that are not pinned, each once.
     pub(super) order: &'a [u32],
     pub(super) fit: Fit,
     /// This many items at the front of the order keep the offsets that the
@@ -22,7 +22,8 @@ pub(super) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Places the items in `space` and writes their `offsets`.
+    /// Places the items in `space` and writes their `offsets`; the pinned ones
+    /// come first, where they must lie.
     ///
     /// After each item `go_on` is asked with the peak so far. The answer is
     /// the peak of the whole, or `None` if `go_on` said no or an item would
@@ -34,9 +35,17 @@ impl Run<'_> {
         mut go_on: impl FnMut(u64) -> bool,
     ) -> Option<u64> {
         space.clear();
+        let items = &self.component.items;
         let mut peak = 0;
+        for &index in &self.component.pinned {
+            let item = &items[index as usize];
+            let offset = item.fixed().unwrap_or(0);
+            offsets[index as usize] = offset;
+            space.insert(item, offset);
+            peak = peak.max(offset + item.size);
+        }
         for (position, &index) in self.order.iter().enumerate() {
-            let item = &self.items[index as usize];
+            let item = &items[index as usize];
             let offset = &mut offsets[index as usize];
             if position >= self.kept {
                 *offset = space.find(item, self.fit)?;

@@ -59,7 +59,9 @@ mod quick;
 mod space;
 pub mod verify;
 
-pub use bound::LowerBound;
+pub use bound::{LowerBound, Proof};
 pub use fingerprint::Fingerprint;
-pub use instance::{Buffer, Instance, InstanceError};
+pub use instance::{
+    Alias, AliasLink, Arena, Buffer, Gap, InPlaceLink, Instance, InstanceError, Piece,
+};
 pub use planner::{Options, Plan, PlanError, PlanFault, StalePlan, Status, plan};

@@ -141,7 +141,7 @@ impl<'a> Race<'a> {
         let mut space = space_for(self.component);
         let mut offsets = vec![0; self.component.items.len()];
         let run = Run {
-            items: &self.component.items,
+            component: self.component,
             order: &order,
             fit,
             kept: 0,
@@ -167,31 +167,31 @@ impl<'a> Race<'a> {
 }
 
 impl Order {
-    /// The items of `component` in this order, O(n log n).
+    /// The items of `component` that are not pinned in this order, O(n log n).
     fn of(self, component: &Component) -> Vec<u32> {
         let items = &component.items;
         match self {
-            Order::Size => sorted(items, |_| Reverse(0u8)),
-            Order::Area => sorted(items, |i| Reverse(items[i].area())),
-            Order::Lifetime => sorted(items, |i| Reverse(items[i].steps)),
-            Order::Start => sorted(items, |i| items[i].first),
-            Order::End => sorted(items, |i| Reverse(items[i].last)),
+            Order::Size => sorted(component, |_| Reverse(0u8)),
+            Order::Area => sorted(component, |i| Reverse(items[i].area())),
+            Order::Lifetime => sorted(component, |i| Reverse(items[i].steps)),
+            Order::Start => sorted(component, |i| items[i].first),
+            Order::End => sorted(component, |i| Reverse(items[i].last)),
             Order::Conflicts => {
                 let conflicts = conflicts(items);
-                sorted(items, |i| Reverse(conflicts[i]))
+                sorted(component, |i| Reverse(conflicts[i]))
             }
             Order::Contention => {
                 let contention = contention(component);
-                sorted(items, |i| Reverse(contention[i]))
+                sorted(component, |i| Reverse(contention[i]))
             }
         }
     }
 }
 
-fn sorted<K: Ord>(items: &[Item], key: impl Fn(usize) -> K) -> Vec<u32> {
-    let mut order: Vec<u32> = (0..).take(items.len()).collect();
+fn sorted<K: Ord>(component: &Component, key: impl Fn(usize) -> K) -> Vec<u32> {
+    let mut order: Vec<u32> = component.free().collect();
     order.sort_by_cached_key(|&index| {
-        let item = &items[index as usize];
+        let item = &component.items[index as usize];
         let ties = (Reverse(item.size), Reverse(item.steps), item.first, index);
         (key(index as usize), ties)
     });
@@ -215,9 +215,10 @@ fn conflicts(items: &[Item]) -> Vec<usize> {
 /// The largest live sum during the life of each item.
 fn contention(component: &Component) -> Vec<u64> {
     let mut changes = vec![0i128; component.sections + 1];
-    for item in &component.items {
-        changes[item.first] += i128::from(item.size);
-        changes[item.last] -= i128::from(item.size);
+    for part in component.items.iter().flat_map(Item::parts) {
+        let bytes = i128::from(part.to - part.from);
+        changes[part.first] += bytes;
+        changes[part.last] -= bytes;
     }
     let sums: Vec<u64> = changes
         .iter()
@@ -290,7 +291,7 @@ mod tests {
     #[test]
     fn every_order_is_a_permutation_and_counts_are_right() {
         let instance = generate::random(5, 90);
-        for component in components(&instance) {
+        for component in components(&instance, |_| false) {
             let items = &component.items;
             for (order, _) in STRATEGIES {
                 let mut order = order.of(&component);
@@ -304,7 +305,7 @@ mod tests {
 
     #[test]
     fn no_strategy_goes_on_when_the_deadline_has_passed() {
-        let component = components(&generate::random(9, 400)).swap_remove(0);
+        let component = components(&generate::random(9, 400), |_| false).swap_remove(0);
         let late = best_fit_of_all(&component, 0, Some(Instant::now())).unwrap();
         let quick = quick_fit(&component).unwrap();
         assert_eq!((late.peak, late.offsets), (quick.peak, quick.offsets));
@@ -322,7 +323,7 @@ mod tests {
             Buffer::new("y", 1, 3, 1 << 62).aligned_to(1 << 63),
             Buffer::new("z", 1, 3, 1 << 62).aligned_to(1 << 63),
         ];
-        let component = components(&Instance::new(buffers).unwrap()).swap_remove(0);
+        let component = components(&Instance::new(buffers).unwrap(), |_| false).swap_remove(0);
         assert!(quick_fit(&component).is_none());
         let late = best_fit_of_all(&component, 0, Some(Instant::now()));
         assert_eq!(late.unwrap().peak, (1 << 63) + (1 << 62));
@@ -331,7 +332,7 @@ mod tests {
     #[test]
     fn threads_do_not_change_the_winner() {
         let instance = generate::random(9, 400);
-        let component = components(&instance).swap_remove(0);
+        let component = components(&instance, |_| false).swap_remove(0);
         let run = |threads| {
             let pool = rayon::ThreadPoolBuilder::new()
                 .num_threads(threads)

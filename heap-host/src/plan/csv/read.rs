@@ -259,13 +259,12 @@ impl Header {
             Some(place) => number(Column::Alignment, place)?,
             None => 1,
         };
-        let buffer = Buffer {
-            lower: number(Column::Lower, self.lower)?,
-            upper: number(Column::Upper, self.upper)?,
-            size: number(Column::Size, self.size)?,
-            alignment,
-            name: name.clone(),
-        };
+        let (lower, upper) = (
+            number(Column::Lower, self.lower)?,
+            number(Column::Upper, self.upper)?,
+        );
+        let size = number(Column::Size, self.size)?;
+        let buffer = Buffer::new(name.clone(), lower, upper, size).aligned_to(alignment);
         let offset = match self.offset.filter(|place| self.of_plan || filled(place)) {
             Some(place) => number(Column::Offset, place)?,
             None => 0,

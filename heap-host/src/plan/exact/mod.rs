@@ -49,7 +49,7 @@ pub(super) struct Effort {
 /// A placement of all items within `capacity` bytes, if one is found. With
 /// one `seed` and budget of nodes the same one, if no deadline passes.
 pub(super) fn fit(component: &Component, capacity: u64, effort: Effort) -> Option<Placement> {
-    if component.items.len() > MOST_ITEMS {
+    if component.items.len() > MOST_ITEMS || !component.is_plain() {
         return None;
     }
     let mut chains: Vec<Chain> = (0..CHAINS)

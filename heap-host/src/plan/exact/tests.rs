@@ -12,7 +12,7 @@ fn effort(nodes: u64) -> Effort {
 }
 
 fn one(instance: &Instance) -> Component {
-    components(instance).swap_remove(0)
+    components(instance, |_| false).swap_remove(0)
 }
 
 /// No two items that meet share an address, all are aligned and within.
@@ -108,7 +108,7 @@ fn small_components_fit_exactly_where_brute_force_says() {
             Buffer::new(format!("b{index}"), lower, upper, rng.u64(1..12)).aligned_to(alignment)
         });
         let instance = Instance::new(buffers.collect()).unwrap();
-        for component in components(&instance) {
+        for component in components(&instance, |_| false) {
             let least = least_peak(&component);
             let found = fit(&component, least, effort(100_000)).expect("brute force fits");
             assert_sound(&component, &found, least);

@@ -64,6 +64,7 @@ fn random_item(rng: &mut fastrand::Rng, sections: usize) -> Item {
         steps: 1,
         first,
         last: rng.usize(first + 1..=sections),
+        extra: None,
     }
 }
 
@@ -119,6 +120,7 @@ fn the_end_of_the_address_space_is_refused() {
         steps: 1,
         first: 0,
         last: 1,
+        extra: None,
     };
     let mut tree = TreeSpace::new(1);
     let mut scan = ScanSpace::default();

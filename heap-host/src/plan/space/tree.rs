@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-use super::super::problem::Item;
+use super::super::problem::{Item, Part};
 use super::ranges::{Cursor, Ranges};
 use super::{BestGap, Fit, Space};
 
@@ -50,10 +50,10 @@ impl TreeSpace {
         TreeSpace { leaves, nodes }
     }
 
-    /// The taken addresses of all sections of `item`, as sets to unite.
-    fn taken(&self, item: &Item) -> Vec<Cursor<'_>> {
+    /// The taken addresses of all sections of a part, as sets to unite.
+    fn taken(&self, part: &Part) -> Vec<Cursor<'_>> {
         let mut sets = Vec::with_capacity(4 * self.leaves.ilog2() as usize + 2);
-        visit(self.leaves, item, |node, role| {
+        visit(self.leaves, part, |node, role| {
             let Node { all, any } = &self.nodes[node];
             let set = if role == Role::Canonical { any } else { all };
             if !set.is_empty() {
@@ -66,14 +66,16 @@ impl TreeSpace {
     /// Lets the sets take turns to push the offset up, until a whole round
     /// leaves it where it is.
     fn first_fit(&self, item: &Item) -> Option<u64> {
-        let mut sets = self.taken(item);
+        let sets_of = |part: Part| self.taken(&part).into_iter().map(move |set| (part, set));
+        let mut sets: Vec<(Part, Cursor)> = item.parts().flat_map(sets_of).collect();
         let mut offset = 0u64;
         let (mut turn, mut content) = (0, 0);
         while content < sets.len() {
-            let end = offset.checked_add(item.size)?;
-            match sets[turn].blocker(offset, end) {
+            offset.checked_add(item.size)?;
+            let (part, set) = &mut sets[turn];
+            match set.blocker(offset + part.from, offset + part.to) {
                 Some(blocker) => {
-                    offset = item.align(blocker.end)?;
+                    offset = item.align(blocker.end - part.from)?;
                     content = 0;
                 }
                 None => {
@@ -85,9 +87,10 @@ impl TreeSpace {
         offset.checked_add(item.size).map(|_| offset)
     }
 
-    /// Merges the sets by their starts.
+    /// Merges the sets by their starts, for an item that is one part.
     fn best_fit(&self, item: &Item) -> Option<u64> {
-        let mut sets = self.taken(item);
+        let sets = item.parts().next().map(|part| self.taken(&part));
+        let mut sets = sets.unwrap_or_default();
         let mut gaps = BestGap::new(item);
         // Everything below `top` is taken or has been offered.
         let mut top = 0u64;
@@ -115,9 +118,9 @@ impl TreeSpace {
     }
 }
 
-/// Visits the canonical nodes of `item` and the nodes above them, each once.
-fn visit(leaves: usize, item: &Item, mut see: impl FnMut(usize, Role)) {
-    let (mut low, mut high) = (leaves + item.first, leaves + item.last);
+/// Visits the canonical nodes of a part and the nodes above them, each once.
+fn visit(leaves: usize, part: &Part, mut see: impl FnMut(usize, Role)) {
+    let (mut low, mut high) = (leaves + part.first, leaves + part.last);
     let (first, end) = (low, high);
     while low < high {
         if low & 1 == 1 {
@@ -155,19 +158,21 @@ impl Space for TreeSpace {
 
     fn find(&self, item: &Item, fit: Fit) -> Option<u64> {
         match fit {
-            Fit::First => self.first_fit(item),
-            Fit::Best => self.best_fit(item),
+            Fit::Best if item.in_parts().is_none() => self.best_fit(item),
+            _ => self.first_fit(item),
         }
     }
 
     fn insert(&mut self, item: &Item, offset: u64) {
-        let end = item.taken_end(offset);
         let nodes = &mut self.nodes;
-        visit(self.leaves, item, |node, role| {
-            if role == Role::Canonical {
-                nodes[node].all.insert(offset, end);
-            }
-            nodes[node].any.insert(offset, end);
-        });
+        for part in item.parts() {
+            let (start, end) = (offset + part.from, offset.saturating_add(part.taken));
+            visit(self.leaves, &part, |node, role| {
+                if role == Role::Canonical {
+                    nodes[node].all.insert(start, end);
+                }
+                nodes[node].any.insert(start, end);
+            });
+        }
     }
 }

@@ -2,11 +2,12 @@
 //!
 //! It shares only the instance with the planner: no compressed steps, no
 //! components, no structure for free space. A sweep over the steps keeps the
-//! live buffers sorted by offset. As long as they are disjoint, a buffer that
-//! becomes live can overlap another one only if it overlaps a neighbour, so
-//! each one is compared with two others and the whole costs O(n log n).
+//! bytes of the live buffers sorted by address; a buffer that becomes live is
+//! compared with those that have its bytes, so the whole costs O(n log n). Buffers
+//! may share bytes only where they say so: an alias with its storage, and a pair
+//! in place if both start at one offset.
 
-use std::collections::BTreeMap;
+mod sweep;
 
 use super::instance::{Buffer, Instance};
 
@@ -63,6 +64,37 @@ pub enum Violation {
         /// The capacity.
         capacity: u64,
     },
+    /// A fixed buffer is somewhere else.
+    #[error("buffer '{name}' is at offset {offset}, but fixed at {fixed}")]
+    NotFixed {
+        /// Its index.
+        index: usize,
+        /// Its name.
+        name: String,
+        /// Its offset.
+        offset: u64,
+        /// Where it must be.
+        fixed: u64,
+    },
+    /// An alias is not in the storage of its root.
+    #[error(
+        "buffer '{name}' is at offset {offset}; as an alias, {distance} bytes into the storage of \
+         '{root}' at {root_offset}, it must be there"
+    )]
+    NotInStorage {
+        /// Its index.
+        index: usize,
+        /// Its name.
+        name: String,
+        /// Its offset.
+        offset: u64,
+        /// The buffer whose storage it is.
+        root: String,
+        /// The offset of that.
+        root_offset: u64,
+        /// Bytes from there.
+        distance: u64,
+    },
     /// Two buffers that are alive at one step share bytes.
     #[error("buffers {lower} and {upper} overlap at step {step}")]
     Overlap {
@@ -111,12 +143,11 @@ pub fn verify(instance: &Instance, offsets: &[u64]) -> Result<u64, Violation> {
     }
     let mut peak = 0;
     for (index, (buffer, &offset)) in buffers.iter().zip(offsets).enumerate() {
-        let end = check_alone(index, buffer, offset)?;
-        if takes_space(buffer) {
-            peak = peak.max(end);
-        }
+        check_alone(index, buffer, offset)?;
+        peak = peak.max(end(buffer, offset));
     }
-    sweep(buffers, offsets)?;
+    check_aliases(instance, offsets)?;
+    sweep::sweep(instance, offsets)?;
     Ok(peak)
 }
 
@@ -133,8 +164,8 @@ pub fn verify_within(
 ) -> Result<u64, Violation> {
     let peak = verify(instance, offsets)?;
     for (index, (buffer, &offset)) in instance.buffers().iter().zip(offsets).enumerate() {
-        let end = offset + buffer.size;
-        if takes_space(buffer) && end > capacity {
+        let end = end(buffer, offset);
+        if end > capacity {
             let name = buffer.name.clone();
             return Err(Violation::Capacity {
                 index,
@@ -148,69 +179,60 @@ pub fn verify_within(
     Ok(peak)
 }
 
-fn takes_space(buffer: &Buffer) -> bool {
-    buffer.size != 0 && buffer.lower != buffer.upper
+/// The end of the highest byte that is in use at any step, 0 if none is.
+fn end(buffer: &Buffer, offset: u64) -> u64 {
+    let ends = buffer.pieces().map(|piece| offset.saturating_add(piece.to));
+    ends.max().unwrap_or(0)
 }
 
-/// The end of the buffer.
-fn check_alone(index: usize, buffer: &Buffer, offset: u64) -> Result<u64, Violation> {
+fn check_alone(index: usize, buffer: &Buffer, offset: u64) -> Result<(), Violation> {
     let Buffer {
         size, alignment, ..
     } = *buffer;
+    let name = || buffer.name.clone();
     if !offset.is_multiple_of(alignment) {
-        let name = buffer.name.clone();
         return Err(Violation::Misaligned {
             index,
-            name,
+            name: name(),
             offset,
             alignment,
         });
     }
-    offset.checked_add(size).ok_or_else(|| {
-        let name = buffer.name.clone();
-        Violation::AddressSpace {
+    if let Some(fixed) = buffer.fixed_offset.filter(|&fixed| fixed != offset) {
+        return Err(Violation::NotFixed {
             index,
-            name,
+            name: name(),
+            offset,
+            fixed,
+        });
+    }
+    // Of a buffer with windows, bytes that are never in use may be past the end.
+    let used = buffer.pieces().map(|piece| piece.to).max().unwrap_or(size);
+    if offset.checked_add(used).is_none() {
+        return Err(Violation::AddressSpace {
+            index,
+            name: name(),
             offset,
             size,
-        }
-    })
+        });
+    }
+    Ok(())
 }
 
-/// Finds the first step at which two live buffers overlap.
-fn sweep(buffers: &[Buffer], offsets: &[u64]) -> Result<(), Violation> {
-    let live: Vec<usize> = (0..buffers.len())
-        .filter(|&i| takes_space(&buffers[i]))
-        .collect();
-    let mut by_lower = live.clone();
-    by_lower.sort_by_key(|&index| (buffers[index].lower, index));
-    let mut by_upper = live;
-    by_upper.sort_by_key(|&index| buffers[index].upper);
-    let mut leaving = by_upper.into_iter().peekable();
-    // Offset to buffer; disjoint.
-    let mut arena = BTreeMap::<u64, usize>::new();
-    for index in by_lower {
-        let step = buffers[index].lower;
-        while let Some(gone) = leaving.next_if(|&other| buffers[other].upper <= step) {
-            arena.remove(&offsets[gone]);
+fn check_aliases(instance: &Instance, offsets: &[u64]) -> Result<(), Violation> {
+    let buffers = instance.buffers();
+    for link in instance.aliases() {
+        let (offset, root_offset) = (offsets[link.buffer], offsets[link.root]);
+        if root_offset.checked_add(link.offset) != Some(offset) {
+            return Err(Violation::NotInStorage {
+                index: link.buffer,
+                name: buffers[link.buffer].name.clone(),
+                offset,
+                root: buffers[link.root].name.clone(),
+                root_offset,
+                distance: link.offset,
+            });
         }
-        let place = |index: usize| Place {
-            index,
-            name: buffers[index].name.clone(),
-            offset: offsets[index],
-            end: offsets[index] + buffers[index].size,
-        };
-        let (offset, end) = (offsets[index], offsets[index] + buffers[index].size);
-        let below = arena.range(..=offset).next_back().map(|(_, &other)| other);
-        if let Some(other) = below.filter(|&other| offsets[other] + buffers[other].size > offset) {
-            let (lower, upper) = (Box::new(place(other)), Box::new(place(index)));
-            return Err(Violation::Overlap { lower, upper, step });
-        }
-        if let Some((_, &other)) = arena.range(offset..end).next() {
-            let (lower, upper) = (Box::new(place(index)), Box::new(place(other)));
-            return Err(Violation::Overlap { lower, upper, step });
-        }
-        arena.insert(offset, index);
     }
     Ok(())
 }
